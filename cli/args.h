@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command's options as one table, from which both parsing and -h are made. Letters are perf(1)'s,
+ * with perf's meaning for that command and no other; what perf has not is a long option.
+ */
+#ifndef CLI_ARGS_H
+#define CLI_ARGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum arg_kind {
+	ARG_FLAG,    /* bool *: set; with "no-" in front of the name: cleared */
+	ARG_TEXT,    /* const char ** */
+	ARG_U64,     /* uint64_t *: a whole number */
+	ARG_SIZE,    /* uint64_t *: a number with B, K, M or G behind it */
+	ARG_SECONDS, /* double *: a positive number of seconds */
+	ARG_PERCENT, /* double *: 0 to 100 */
+};
+
+struct arg {
+	char letter;       /* 0: none */
+	const char *name;  /* long name; NULL: none */
+	const char *value; /* what stands for the value in the help; NULL for flags */
+	const char *help;
+	enum arg_kind kind;
+	void *to;
+};
+
+struct args {
+	const char *command;     /* "stat" */
+	const char *synopsis;    /* "[OPTIONS] -- CMD [ARG...]" */
+	const char *description; /* a sentence or two */
+	const char *examples;    /* lines, or NULL */
+	const struct arg *table; /* ends with an entry without letter and name */
+};
+
+/*
+ * Parses options up to the first word that is none, or up to "--", which is skipped. Answers the
+ * index of the first word left (argc: none); -1 after -h, whose help went to stdout; -2 after an
+ * error, which was printed with a hint.
+ */
+int args_parse(const struct args *args, int argc, char **argv);
+
+/* As args_parse, but words and options may be mixed; words move to the end of argv, in order. */
+int args_parse_all(const struct args *args, int argc, char **argv);
+
+/* What a command answers for such an index: the exit status for -1 and -2. */
+int args_status(int index);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* tally: a table of commands and a loop. */
+#include <stdio.h>
+#include <string.h>
+
+#include "command.h"
+#include "term.h"
+
+static const struct command *const commands[] = {
+	&cmd_version,
+};
+
+static void print_commands(FILE *to)
+{
+	fputs("Usage: tally COMMAND [OPTIONS]\n\n"
+	      "Counts what a program does, and samples where it does it.\n\nCommands:\n",
+	      to);
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		fprintf(to, "  %-10s%s\n", commands[i]->name, commands[i]->summary);
+	fputs("\n'tally COMMAND -h' tells more about one.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	if (!name) {
+		print_commands(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(name, "-h") || !strcmp(name, "--help") || !strcmp(name, "help")) {
+		print_commands(stdout);
+		return EXIT_DONE;
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-v"))
+		name = "version";
+	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		if (!strcmp(name, commands[i]->name))
+			return commands[i]->run(argc - 1, argv + 1);
+	complain(NULL, "there is no command '%s'", name);
+	hint("'tally -h' lists the commands");
+	return EXIT_USAGE;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libtally-profile: perf.data files, recordings, names for addresses, profiles and their outputs.
+ * On top of libtally, whose umbrella header this one includes.
+ *
+ *	reader.h      reads perf.data files
+ *	writer.h      writes them
+ *	recorder.h    events + target -> file
+ *	maps.h        what was mapped where, in each process, at each time
+ *	symbolizer.h  from addresses to names
+ *	profile.h     call trees, filters, and the outputs: text, folded, flame graph
+ *	doctor.h      what works here, and how to mend the rest
+ */
+#ifndef TALLY_PROFILING_H
+#define TALLY_PROFILING_H
+
+#include <tally/doctor.h>
+#include <tally/maps.h>
+#include <tally/profile.h>
+#include <tally/reader.h>
+#include <tally/recorder.h>
+#include <tally/symbolizer.h>
+#include <tally/tally.h>
+#include <tally/writer.h>
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tally_recorder: events and a target in, a perf.data file out.
+ *
+ *	tally_recorder_open(&rec, events, &target, TALLY_OPTS(recorder, .path = "perf.data"), &err);
+ *	tally_recorder_start(rec, &err);
+ *	while ((r = tally_recorder_step(rec, 250, &err)) > 0)
+ *		;
+ *	tally_recorder_finish(rec, &report, &err);
+ *	tally_recorder_close(rec);
+ *
+ * Every ring is drained at least every 250 ms, all heads being taken first, so that the order that
+ *a round promises holds. What already runs is described by the records that the kernel would have
+ *sent: kernel and module maps, threads, names, mappings.
+ */
+#ifndef TALLY_RECORDER_H
+#define TALLY_RECORDER_H
+
+#include <tally/api.h>
+#include <tally/error.h>
+#include <tally/event.h>
+#include <tally/target.h>
+
+TALLY_BEGIN_DECLS
+
+struct tally_recorder;
+
+enum tally_recorder_flags {
+	TALLY_RECORDER_CALLCHAIN = 1u << 0,  /* callchains by frame pointers */
+	TALLY_RECORDER_NO_INHERIT = 1u << 1, /* do not follow new threads and children */
+	TALLY_RECORDER_PERF_CLOCK = 1u
+				    << 2, /* the kernel's perf clock instead of CLOCK_MONOTONIC */
+};
+
+struct tally_recorder_opts {
+	uint32_t size, flags;  /* enum tally_recorder_flags */
+	const char *path;      /* NULL: perf.data. Borrowed until open returns. */
+	uint64_t freq, period; /* as struct tally_sampler_opts */
+	uint64_t sample_type;  /* likewise */
+	uint64_t ring_bytes;   /* likewise */
+	uint64_t max_bytes;    /* end cleanly when the file has this many; 0: no limit */
+	const char *const
+		*cmdline; /* words for the CMDLINE feature, NULL at the end. Borrowed till close. */
+	const char
+		*root; /* folder above /proc and /sys; NULL: the real one. Borrowed till close. */
+	uint32_t owner_uid_plus_1, owner_gid_plus_1; /* as struct tally_writer_opts */
+};
+
+/* What a recording came to. */
+struct tally_recording {
+	uint64_t samples, records; /* written, samples among the records */
+	uint64_t bytes;            /* of the file */
+	uint64_t lost;             /* records and samples that the kernel says it dropped */
+	uint64_t rounds;
+	uint64_t throttled;   /* THROTTLE records */
+	uint64_t duration_ns; /* from start to the last drain */
+	uint64_t cpu_ns;      /* CPU time of the recording thread since open */
+	uint64_t steal_ns;    /* time that the hypervisor took from this machine's CPUs meanwhile */
+	uint64_t
+		cgroup_throttled_ns; /* time that this cgroup was held by its CPU quota meanwhile */
+	uint32_t clockid;            /* CLOCK_MONOTONIC, or UINT32_MAX: the perf clock */
+	uint32_t reserved;
+};
+
+/*
+ * Opens sampler and file, writes the header and what already runs; nothing is counted yet (a
+ * COMMAND starts with its exec). On failure no half-made file remains, and an older one has its
+ * name back. `events` must outlive the recorder. Errors: of tally_sampler_open and
+ * tally_writer_open. Since: 0.1
+ */
+TALLY_API int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
+				  const struct tally_target *target,
+				  const struct tally_recorder_opts *opts, struct tally_error *err);
+
+/* Enables the events; needless for a COMMAND. Since: 0.1 */
+TALLY_API int tally_recorder_start(struct tally_recorder *recorder, struct tally_error *err);
+
+/*
+ * Waits at most `timeout_ms` for data, and drains all rings when a watermark was passed or 250 ms
+ * have gone by since they last were. Returns 1 to go on; 0 when the target has ended or max_bytes
+ * is reached: everything is written then. Errors: -EINTR when a signal came, go on or finish;
+ * errors of writing. Since: 0.1
+ */
+TALLY_API int tally_recorder_step(struct tally_recorder *recorder, int timeout_ms,
+				  struct tally_error *err);
+
+/* What there is so far; may be called between steps. Since: 0.1 */
+TALLY_API void tally_recorder_progress(struct tally_recorder *recorder,
+				       struct tally_recording *out);
+
+/*
+ * Stops the events, drains, and finishes the file. `report` may be NULL. Since: 0.1
+ */
+TALLY_API int tally_recorder_finish(struct tally_recorder *recorder, struct tally_recording *report,
+				    struct tally_error *err);
+
+/* What was clamped or given up by the sampler, as a phrase; NULL when nothing was. Since: 0.1 */
+TALLY_API const char *tally_recorder_compromise(const struct tally_recorder *recorder);
+
+/* Closes it; without finish the file stays as it is, readable up to its last round. Since: 0.1 */
+TALLY_API void tally_recorder_close(struct tally_recorder *recorder);
+
+TALLY_END_DECLS
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tally_symbolizer: from (process, time, address) to a named frame.
+ *
+ * Modules are read once, when an address in them is first asked for; the kernel's symbols too. A
+ * module is looked for by what the mapping says: through /proc/PID/root while the process lives
+ * (other mount namespaces), then by its path. A file whose build-id differs from the recorded one
+ * is not used.
+ */
+#ifndef TALLY_SYMBOLIZER_H
+#define TALLY_SYMBOLIZER_H
+
+#include <tally/api.h>
+#include <tally/error.h>
+#include <tally/maps.h>
+
+TALLY_BEGIN_DECLS
+
+struct tally_symbolizer;
+
+enum tally_symbolizer_flags {
+	TALLY_SYMBOLIZER_MANGLED = 1u << 0, /* leave C++ and Rust names as the linker knows them */
+};
+
+struct tally_symbolizer_opts {
+	uint32_t size, flags; /* enum tally_symbolizer_flags */
+	const char
+		*root; /* folder above /proc (kallsyms, PID/root); NULL: the real one. Borrowed. */
+	const char *symfs; /* folder in which recorded paths are looked for first; NULL: none.
+			      Borrowed. */
+};
+
+/* Whose address it is; the values are those of header.misc's cpumode. */
+enum tally_mode {
+	TALLY_MODE_UNKNOWN = 0,
+	TALLY_MODE_KERNEL = 1,
+	TALLY_MODE_USER = 2,
+	TALLY_MODE_HYPERVISOR = 3,
+	TALLY_MODE_GUEST_KERNEL = 4,
+	TALLY_MODE_GUEST_USER = 5,
+};
+
+/* A named place. Texts live as long as the symbolizer. */
+struct tally_frame {
+	uint64_t address; /* as asked for */
+	uint64_t
+		offset; /* from the function's start; from the module's when there is no function */
+	uint64_t module_address; /* address in the module's own numbering (ELF virtual address) */
+	const char *function;    /* NULL: no symbol covers it */
+	const char *module;   /* short name ("libc.so.6", "[kernel]"), "[unknown]" when nothing is
+				 mapped */
+	const char *path;     /* full path of the module as recorded, or module */
+	uint32_t module_id;   /* equal for equal modules, below tally_symbolizer_modules() */
+	uint32_t function_id; /* unique in its module; UINT32_MAX without a function */
+	uint32_t mode;        /* enum tally_mode */
+	uint32_t reserved;
+};
+
+/* What became of a module. */
+struct tally_module_info {
+	const char *path, *name;
+	const char *trouble; /* why it has no symbols, as a phrase for people; NULL: it has */
+	const uint8_t *build_id;
+	uint32_t build_id_len;
+	uint32_t symbols;         /* how many functions it names */
+	uint64_t lookups, misses; /* addresses asked for, and how many had no function */
+};
+
+/* `maps` must outlive it. Errors: -ENOMEM, -EINVAL. Since: 0.1 */
+TALLY_API int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
+				   const struct tally_symbolizer_opts *opts,
+				   struct tally_error *err);
+/* NULL is fine. Since: 0.1 */
+TALLY_API void tally_symbolizer_free(struct tally_symbolizer *symbolizer);
+
+/*
+ * Which kernel the recording is of: `_text`'s address there (0: unknown) and its build-id, so that
+ * the running kernel's symbols are moved by the difference when it is the same build, and refused
+ * when it is another. Since: 0.1
+ */
+TALLY_API int tally_symbolizer_kernel(struct tally_symbolizer *symbolizer, uint64_t text,
+				      const uint8_t *build_id, uint32_t build_id_len);
+
+/* A build-id for a path, from the BUILD_ID feature, for mappings that carry none. Since: 0.1 */
+TALLY_API int tally_symbolizer_build_id(struct tally_symbolizer *symbolizer, const char *path,
+					const uint8_t *build_id, uint32_t build_id_len);
+
+/*
+ * Names an address. Always fills in `*out`; returns 1 when there is a function, 0 when not.
+ * For a return address in a callchain pass the address minus 1 and put it right afterwards.
+ * Errors: -ENOMEM. Since: 0.1
+ */
+TALLY_API int tally_symbolizer_find(struct tally_symbolizer *symbolizer, int32_t pid, uint64_t time,
+				    uint64_t address, uint32_t mode, struct tally_frame *out);
+
+/* The modules that were met. Since: 0.1 */
+TALLY_API uint32_t tally_symbolizer_modules(const struct tally_symbolizer *symbolizer);
+TALLY_API int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t id,
+				      struct tally_module_info *out);
+
+/*
+ * Demangles a C++ (Itanium), Rust (legacy, v0) or D name. Returns a malloc'ed text, NULL when it is
+ * not mangled. Since: 0.1
+ */
+TALLY_API char *tally_demangle(const char *name);
+
+TALLY_END_DECLS
+
+#endif

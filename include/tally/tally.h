@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libtally: count what a program does and sample where it does it. Needs libc alone.
+ *
+ * This is the only header that a program includes for it; <tally/profiling.h> is that of
+ * libtally-profile (files, symbols, profiles). Each topic header also stands alone:
+ *
+ *	api.h       visibility, versions, options structs
+ *	error.h     struct tally_error: what failed, why, what to do
+ *	system.h    what this machine has and this user may do
+ *	attr.h      struct tally_attr: what perf_event_open(2) is asked for
+ *	event.h     events by name
+ *	target.h    whom to count or sample
+ *	launch.h    a command that waits until counters are attached
+ *	count.h     a reading that knows whether it is exact
+ *	counter.h   one event on a target
+ *	group.h     events counted together
+ *	record.h    records: bytes to structs and back
+ *	ring.h      the memory that the kernel writes records into
+ *	sampler.h   many rings for a target
+ */
+#ifndef TALLY_TALLY_H
+#define TALLY_TALLY_H
+
+#include <tally/api.h>
+#include <tally/attr.h>
+#include <tally/count.h>
+#include <tally/counter.h>
+#include <tally/error.h>
+#include <tally/event.h>
+#include <tally/group.h>
+#include <tally/launch.h>
+#include <tally/record.h>
+#include <tally/ring.h>
+#include <tally/sampler.h>
+#include <tally/system.h>
+#include <tally/target.h>
+
+#endif

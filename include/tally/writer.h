@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tally_writer: writes perf.data files that perf(1) reads.
+ *
+ * The file is written in place and can be read at every moment: a round ends with a FINISHED_ROUND
+ * record and the header's sizes brought up to date. An older file of the same name is kept as
+ * NAME.old. Bytes from rings go to the file untouched.
+ *
+ *	tally_writer_open(&w, "perf.data", NULL, &err);
+ *	tally_writer_event(w, "cycles", attr, ids, n, &err);
+ *	tally_writer_begin(w, &err);
+ *	tally_writer_append(w, spans, 2);  tally_writer_round(w, &err);  ...
+ *	tally_writer_text(w, TALLY_FEATURE_HOSTNAME, "box");
+ *	tally_writer_finish(w, &err);
+ *	tally_writer_close(w);
+ */
+#ifndef TALLY_WRITER_H
+#define TALLY_WRITER_H
+
+#include <sys/uio.h>
+#include <tally/api.h>
+#include <tally/attr.h>
+#include <tally/error.h>
+
+TALLY_BEGIN_DECLS
+
+struct tally_writer;
+
+enum tally_writer_flags {
+	TALLY_WRITER_NO_OLD = 1u << 0, /* replace an older file instead of keeping it as .old */
+};
+
+struct tally_writer_opts {
+	uint32_t size, flags; /* enum tally_writer_flags */
+	/* Who shall own the file: uid + 1 and gid + 1; 0: whom it falls to. For programs run by
+	 * sudo. */
+	uint32_t owner_uid_plus_1, owner_gid_plus_1;
+};
+
+/* Creates the file, mode 0600. Errors: those of open(2), rename(2), with the path. Since: 0.1 */
+TALLY_API int tally_writer_open(struct tally_writer **out, const char *path,
+				const struct tally_writer_opts *opts, struct tally_error *err);
+
+/*
+ * Adds an event; before tally_writer_begin. `ids` are those that its records carry; all are copied.
+ * Errors: -ENOMEM; -EINVAL after begin. Since: 0.1
+ */
+TALLY_API int tally_writer_event(struct tally_writer *writer, const char *name,
+				 const struct tally_attr *attr, const uint64_t *ids,
+				 uint32_t id_count, struct tally_error *err);
+
+/* Writes header, ids and attrs, all attrs in the smallest size that holds each. Errors: of
+ * write(2). Since: 0.1 */
+TALLY_API int tally_writer_begin(struct tally_writer *writer, struct tally_error *err);
+
+/*
+ * Appends whole records. Allocates nothing. Errors: -ENOSPC and others of write(2): the file then
+ * ends at its last whole round. Since: 0.1
+ */
+TALLY_API int tally_writer_append(struct tally_writer *writer, const struct iovec *spans,
+				  int count);
+
+/*
+ * Ends a round: a promise that all records to come are newer than the newest of the round before.
+ * Brings the header's sizes up to date. Since: 0.1
+ */
+TALLY_API int tally_writer_round(struct tally_writer *writer, struct tally_error *err);
+
+/*
+ * Features, before finish; a later one of the same kind replaces the earlier. Texts and bytes are
+ * copied. Since: 0.1
+ */
+TALLY_API int tally_writer_text(struct tally_writer *writer, uint32_t feature, const char *text);
+TALLY_API int tally_writer_feature(struct tally_writer *writer, uint32_t feature, const void *bytes,
+				   size_t len);
+TALLY_API int tally_writer_cmdline(struct tally_writer *writer, uint32_t count,
+				   const char *const *words);
+TALLY_API int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumode, int32_t pid,
+				    const char *name, const uint8_t *id, uint32_t id_len);
+
+/*
+ * HOSTNAME, OSRELEASE, VERSION (of tally), ARCH, NRCPUS, CPUDESC, TOTAL_MEM of this machine, read
+ * below `root`; what cannot be read is left out, HOSTNAME and NRCPUS never are. Since: 0.1
+ */
+TALLY_API int tally_writer_describe_machine(struct tally_writer *writer, const char *root);
+
+/* How many bytes the file has so far. Since: 0.1 */
+TALLY_API uint64_t tally_writer_size(const struct tally_writer *writer);
+
+/* Writes the features and the final header. Errors: of write(2). Since: 0.1 */
+TALLY_API int tally_writer_finish(struct tally_writer *writer, struct tally_error *err);
+
+/* Closes the file as it is. NULL is fine. Since: 0.1 */
+TALLY_API void tally_writer_close(struct tally_writer *writer);
+
+TALLY_END_DECLS
+
+#endif

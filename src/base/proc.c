@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* Small text files below a root, and the numbers in them. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/proc.h"
+#include "base/sys.h"
+#include "base/vec.h"
+
+/* CPU numbers are below the kernel's NR_CPUS, 8192 on the largest builds; allow for more. */
+#define MAX_CPU 65536
+
+int proc_path(char *out, size_t size, const char *root, const char *path)
+{
+	int n = snprintf(out, size, "%s%s", root ? root : "", path);
+
+	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+}
+
+static int open_below(const char *root, const char *path)
+{
+	char full[PATH_MAX];
+	int r = proc_path(full, sizeof(full), root, path);
+
+	return r < 0 ? r : sys()->open(full, O_RDONLY, 0);
+}
+
+int proc_read(struct buf *out, const char *root, const char *path, size_t limit)
+{
+	char chunk[16384];
+	size_t total = 0;
+	int fd = open_below(root, path);
+
+	if (fd < 0)
+		return fd;
+	ssize_t n;
+	while ((n = sys()->read(fd, chunk, sizeof(chunk))) > 0) {
+		total += (size_t)n;
+		if (total > limit) {
+			n = -EFBIG;
+			break;
+		}
+		buf_add(out, chunk, (size_t)n);
+	}
+	sys()->close(fd);
+	if (n < 0)
+		return (int)n;
+	return out->failed ? -ENOMEM : 0;
+}
+
+int proc_read_line(char *out, size_t size, const char *root, const char *path)
+{
+	int fd = open_below(root, path);
+
+	if (fd < 0)
+		return fd;
+	size_t have = 0;
+	ssize_t n = 0;
+	while (have + 1 < size && (n = sys()->read(fd, out + have, size - 1 - have)) > 0) {
+		have += (size_t)n;
+		if (memchr(out + have - n, '\n', (size_t)n))
+			break;
+	}
+	sys()->close(fd);
+	if (n < 0)
+		return (int)n;
+	out[have] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	return 0;
+}
+
+int proc_read_i64(int64_t *out, const char *root, const char *path)
+{
+	char line[64];
+	int r = proc_read_line(line, sizeof(line), root, path);
+
+	if (r < 0)
+		return r;
+	line[strcspn(line, " \t")] = '\0';
+	return parse_i64(line, out) ? 0 : -EINVAL;
+}
+
+static bool parse_cpu(const char **text, long *cpu)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)**text))
+		return false;
+	errno = 0;
+	*cpu = strtol(*text, &end, 10);
+	*text = end;
+	return !errno && *cpu < MAX_CPU;
+}
+
+int proc_parse_cpus(const char *text, int32_t *cpus, size_t room)
+{
+	int count = 0;
+
+	while (*text && *text != '\n') {
+		long first, last;
+		if (!parse_cpu(&text, &first))
+			return -EINVAL;
+		last = first;
+		if (*text == '-' && (text++, !parse_cpu(&text, &last)))
+			return -EINVAL;
+		if (last < first)
+			return -EINVAL;
+		for (long cpu = first; cpu <= last; cpu++, count++)
+			if ((size_t)count < room)
+				cpus[count] = (int32_t)cpu;
+		if (*text == ',')
+			text++;
+		else if (*text && *text != '\n')
+			return -EINVAL;
+	}
+	return count;
+}
+
+int proc_online_cpus(int32_t *cpus, size_t room, const char *root)
+{
+	struct buf text = { 0 };
+	int r = proc_read(&text, root, "/sys/devices/system/cpu/online", 65536);
+
+	if (r == 0 && !buf_text(&text))
+		r = -ENOMEM;
+	if (r == 0)
+		r = proc_parse_cpus(text.at, cpus, room);
+	buf_done(&text);
+	return r;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	int32_t x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return (x > y) - (x < y);
+}
+
+int proc_list_ids(int32_t **list, size_t *count, const char *root, const char *path)
+{
+	char full[PATH_MAX];
+	int r = proc_path(full, sizeof(full), root, path);
+	if (r < 0)
+		return r;
+	DIR *dir = opendir(full);
+	if (!dir)
+		return -errno;
+
+	VEC(int32_t) ids = { 0 };
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		uint64_t id;
+		if (!isdigit((unsigned char)entry->d_name[0]) || !parse_u64(entry->d_name, &id) ||
+		    id > INT32_MAX)
+			continue;
+		int32_t *slot = vec_push(&ids);
+		if (!slot) {
+			closedir(dir);
+			vec_done(&ids);
+			return -ENOMEM;
+		}
+		*slot = (int32_t)id;
+	}
+	closedir(dir);
+	if (ids.count)
+		qsort(ids.at, ids.count, sizeof(*ids.at), compare_ids);
+	*list = ids.at;
+	*count = ids.count;
+	return 0;
+}
+
+static bool parse_digits(const char *text, int base, uint64_t *out)
+{
+	char *end;
+
+	if (!isxdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	unsigned long long v = strtoull(text, &end, base);
+	if (errno || *end)
+		return false;
+	*out = v;
+	return true;
+}
+
+bool parse_u64(const char *text, uint64_t *out)
+{
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		return parse_digits(text + 2, 16, out);
+	return parse_digits(text, 10, out);
+}
+
+bool parse_i64(const char *text, int64_t *out)
+{
+	uint64_t v;
+	bool minus = *text == '-';
+
+	if (!parse_u64(text + minus, &v) || v > (uint64_t)INT64_MAX + minus)
+		return false;
+	*out = minus ? (int64_t)(0 - v) : (int64_t)v;
+	return true;
+}
+
+bool parse_hex(const char *text, uint64_t *out)
+{
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		text += 2;
+	return parse_digits(text, 16, out);
+}

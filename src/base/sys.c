@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The kernel's table of system calls: -errno instead of errno, close-on-exec always. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/sys.h"
+
+static long answer(long result)
+{
+	return result < 0 ? -errno : result;
+}
+
+static int kernel_perf_event_open(void *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
+{
+	return (int)answer(syscall(SYS_perf_event_open, attr, pid, cpu, group_fd, flags));
+}
+
+static int kernel_ioctl(int fd, unsigned long request, unsigned long arg)
+{
+	return (int)answer(ioctl(fd, request, arg));
+}
+
+static ssize_t kernel_read(int fd, void *buf, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = read(fd, buf, len);
+	while (n < 0 && errno == EINTR);
+	return answer(n);
+}
+
+static ssize_t kernel_write(int fd, const void *buf, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = write(fd, buf, len);
+	while (n < 0 && errno == EINTR);
+	return answer(n);
+}
+
+static ssize_t kernel_writev(int fd, const struct iovec *iov, int count)
+{
+	ssize_t n;
+
+	do
+		n = writev(fd, iov, count);
+	while (n < 0 && errno == EINTR);
+	return answer(n);
+}
+
+static ssize_t kernel_pread(int fd, void *buf, size_t len, off_t offset)
+{
+	ssize_t n;
+
+	do
+		n = pread(fd, buf, len, offset);
+	while (n < 0 && errno == EINTR);
+	return answer(n);
+}
+
+static ssize_t kernel_pwrite(int fd, const void *buf, size_t len, off_t offset)
+{
+	ssize_t n;
+
+	do
+		n = pwrite(fd, buf, len, offset);
+	while (n < 0 && errno == EINTR);
+	return answer(n);
+}
+
+static int kernel_open(const char *path, int flags, mode_t mode)
+{
+	return (int)answer(open(path, flags | O_CLOEXEC, mode));
+}
+
+static int kernel_close(int fd)
+{
+	return (int)answer(close(fd));
+}
+
+static int kernel_mmap(void **addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	void *at = mmap(*addr, len, prot, flags, fd, offset);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*addr = at;
+	return 0;
+}
+
+static int kernel_munmap(void *addr, size_t len)
+{
+	return (int)answer(munmap(addr, len));
+}
+
+static int kernel_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	return (int)answer(poll(fds, count, timeout_ms));
+}
+
+const struct sys_table sys_kernel = {
+	.perf_event_open = kernel_perf_event_open,
+	.ioctl = kernel_ioctl,
+	.read = kernel_read,
+	.write = kernel_write,
+	.writev = kernel_writev,
+	.pread = kernel_pread,
+	.pwrite = kernel_pwrite,
+	.open = kernel_open,
+	.close = kernel_close,
+	.mmap = kernel_mmap,
+	.munmap = kernel_munmap,
+	.poll = kernel_poll,
+};

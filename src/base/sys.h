@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every system call that can fail in a way worth testing, behind one table. The library calls
+ * `sys()->read(...)`; sys() gives the kernel's table, and a unit test that defines its own sys()
+ * gives another, so that errno paths are tested without a kernel that produces them.
+ *
+ * All answer a value >= 0 or a negative errno. None retries but read and write, on EINTR.
+ */
+#ifndef BASE_SYS_H
+#define BASE_SYS_H
+
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct sys_table {
+	/* `attr` points to a struct tally_attr, whose size field tells how much of it counts. */
+	int (*perf_event_open)(void *attr, pid_t pid, int cpu, int group_fd, unsigned long flags);
+	/* The argument is unsigned long: a plain int -1 would arrive as 0xffffffff. */
+	int (*ioctl)(int fd, unsigned long request, unsigned long arg);
+	ssize_t (*read)(int fd, void *buf, size_t len);
+	ssize_t (*write)(int fd, const void *buf, size_t len);
+	ssize_t (*writev)(int fd, const struct iovec *iov, int count);
+	ssize_t (*pread)(int fd, void *buf, size_t len, off_t offset);
+	ssize_t (*pwrite)(int fd, const void *buf, size_t len, off_t offset);
+	int (*open)(const char *path, int flags, mode_t mode); /* adds O_CLOEXEC */
+	int (*close)(int fd);
+	int (*mmap)(void **addr, size_t len, int prot, int flags, int fd, off_t offset);
+	int (*munmap)(void *addr, size_t len);
+	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
+};
+
+const struct sys_table *sys(void);
+
+/* The kernel's own table, for tests that replace only a few entries. */
+extern const struct sys_table sys_kernel;
+
+#endif

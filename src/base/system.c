@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* What this machine has and what this user may do: facts from /proc and /sys. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <tally/system.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/proc.h"
+
+/* Since Linux 5.8; older <linux/capability.h> lack it. */
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+
+#define STATUS_LIMIT  65536
+#define CPUINFO_LIMIT (16u << 20)
+
+static int64_t sysctl(const char *root, const char *name)
+{
+	char path[128];
+	int64_t value;
+
+	snprintf(path, sizeof(path), "/proc/sys/kernel/%s", name);
+	return proc_read_i64(&value, root, path) < 0 ? TALLY_SYSTEM_UNKNOWN : value;
+}
+
+/* The text behind "\nKEY:" in a /proc file, or NULL. */
+static const char *field(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, key, len) && line[len] == ':')
+			return line + len + 1;
+		if (!*line)
+			break;
+	}
+	return NULL;
+}
+
+static void read_status(struct tally_system *s, const char *root)
+{
+	struct buf text = { 0 };
+
+	s->seccomp = TALLY_SYSTEM_UNKNOWN;
+	if (proc_read(&text, root, "/proc/self/status", STATUS_LIMIT) == 0 && buf_text(&text)) {
+		const char *caps = field(text.at, "CapEff"), *mode = field(text.at, "Seccomp");
+		if (caps)
+			s->capabilities = strtoull(caps, NULL, 16);
+		if (mode)
+			s->seccomp = strtoll(mode, NULL, 10);
+	}
+	buf_done(&text);
+}
+
+/* x86 tells in a flag; arm64 does not say. */
+static void read_cpuinfo(struct tally_system *s, const char *root)
+{
+	struct buf text = { 0 };
+
+	if (proc_read(&text, root, "/proc/cpuinfo", CPUINFO_LIMIT) == 0 && buf_text(&text)) {
+		const char *flags = strstr(text.at, "\nflags");
+		const char *end = flags ? strchr(flags + 1, '\n') : NULL;
+		const char *word = flags ? strstr(flags, " hypervisor") : NULL;
+		s->in_vm = word && (!end || word < end);
+	}
+	buf_done(&text);
+}
+
+/* PMUs of cores: "cpu" (x86 and most), "cpu_core"/"cpu_atom" (hybrid), "armv8_*", "cpum_cf" (s390). */
+static void read_pmus(struct tally_system *s, const char *root)
+{
+	static const char *const cores[] = {
+		"cpu", "cpu_core", "cpu_atom", "armv8_pmuv3", "armv8_pmuv3_0", "cpum_cf",
+	};
+	char path[128], line[16];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cores); i++) {
+		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", cores[i]);
+		if (proc_read_line(line, sizeof(line), root, path) == 0)
+			s->has_core_pmu = 1;
+	}
+}
+
+static void read_tracefs(struct tally_system *s, const char *root)
+{
+	static const char *const mounts[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	char path[128], line[8];
+
+	for (size_t i = 0; i < ARRAY_SIZE(mounts) && !s->tracefs[0]; i++) {
+		snprintf(path, sizeof(path), "%s/events/header_page", mounts[i]);
+		if (proc_read_line(line, sizeof(line), root, path) == 0)
+			snprintf(s->tracefs, sizeof(s->tracefs), "%s", mounts[i]);
+	}
+}
+
+static void read_limits(struct tally_system *s)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		s->nofile_soft = limit.rlim_cur;
+		s->nofile_hard = limit.rlim_max;
+	}
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
+		s->memlock_soft = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+int tally_system_read(struct tally_system *out, size_t out_size, const char *root,
+		      struct tally_error *err)
+{
+	struct tally_system s = { 0 };
+	struct utsname name;
+
+	if (out_size < sizeof(uint64_t))
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "a struct tally_system of %zu bytes is too small", out_size);
+	s.paranoid = sysctl(root, "perf_event_paranoid");
+	s.max_sample_rate = sysctl(root, "perf_event_max_sample_rate");
+	s.max_stack = sysctl(root, "perf_event_max_stack");
+	s.mlock_kb = sysctl(root, "perf_event_mlock_kb");
+	s.kptr_restrict = sysctl(root, "kptr_restrict");
+	s.nmi_watchdog = sysctl(root, "nmi_watchdog");
+	int cpus = proc_online_cpus(NULL, 0, root);
+	s.online_cpus = cpus < 0 ? TALLY_SYSTEM_UNKNOWN : cpus;
+	read_status(&s, root);
+	read_cpuinfo(&s, root);
+	read_pmus(&s, root);
+	read_tracefs(&s, root);
+	read_limits(&s);
+	s.uid = geteuid();
+	s.may_profile_all = (s.capabilities >> CAP_PERFMON & 1) ||
+			    (s.capabilities >> CAP_SYS_ADMIN & 1) || s.paranoid == -1;
+	if (uname(&name) == 0) {
+		snprintf(s.release, sizeof(s.release), "%.63s", name.release);
+		snprintf(s.machine, sizeof(s.machine), "%.31s", name.machine);
+	}
+	memset(out, 0, out_size);
+	memcpy(out, &s, out_size < sizeof(s) ? out_size : sizeof(s));
+	return 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A growing array of any type.
+ *
+ *	VEC(struct mapping) maps = {};
+ *	struct mapping *m = vec_push(&maps);   // zeroed; NULL: no memory, the array is unchanged
+ *	vec_each(&maps, m) ...
+ *	vec_done(&maps);
+ */
+#ifndef BASE_VEC_H
+#define BASE_VEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define VEC(type)                   \
+	struct {                    \
+		type *at;           \
+		size_t count, room; \
+	}
+
+/* Makes room for `more` further elements. false: no memory. */
+bool vec_grow(void *at_pointer, size_t count, size_t *room, size_t more, size_t element);
+void *vec_add(void *at_pointer, size_t *count, size_t *room, size_t element);
+
+#define vec_reserve(v, more) \
+	vec_grow((void *)&(v)->at, (v)->count, &(v)->room, (more), sizeof(*(v)->at))
+#define vec_push(v) \
+	((__typeof__((v)->at))vec_add((void *)&(v)->at, &(v)->count, &(v)->room, sizeof(*(v)->at)))
+#define vec_each(v, p) \
+	for (__typeof__((v)->at) p = (v)->at, p##_end_ = (v)->at + (v)->count; p < p##_end_; p++)
+#define vec_done(v)                         \
+	do {                                \
+		free((v)->at);              \
+		(v)->at = NULL;             \
+		(v)->count = (v)->room = 0; \
+	} while (0)
+
+#endif
