@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An errno in words: what failed, on what, why, and what to do, with the figures that were read
+ * (paranoid level, limits, capabilities).
+ */
+#ifndef EVENT_EXPLAIN_H
+#define EVENT_EXPLAIN_H
+
+#include <tally/attr.h>
+#include <tally/error.h>
+
+/*
+ * perf_event_open(2) failed with `code` (negative). Fills in `err` and returns `code`.
+ *   name      the event as the user wrote it
+ *   attr      what was asked for last
+ *   tid, cpu  where, as passed to the system call
+ */
+int explain_open(struct tally_error *err, int code, const char *name, const struct tally_attr *attr,
+		 int32_t tid, int32_t cpu, const char *root);
+
+/* mmap(2) of a ring of `bytes` data bytes failed. Fills in `err` and returns `code`. */
+int explain_mmap(struct tally_error *err, int code, uint64_t bytes, const char *root);
+
+#endif
