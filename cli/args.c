@@ -158,7 +158,11 @@ static int parse(const struct args *args, int argc, char **argv, bool mixed)
 			continue;
 		longs[n++] = (struct option){ a->name, !flag, NULL, LONG_BASE + 2 * i };
 		if (flag) {
-			snprintf(negatives[i], sizeof(negatives[i]), "no-%s", a->name);
+			/* The opposite of "no-inherit" is "inherit". */
+			if (!strncmp(a->name, "no-", 3))
+				snprintf(negatives[i], sizeof(negatives[i]), "%s", a->name + 3);
+			else
+				snprintf(negatives[i], sizeof(negatives[i]), "no-%s", a->name);
 			longs[n++] = (struct option){ negatives[i], 0, NULL,
 						      LONG_BASE + 2 * i + 1 };
 		}

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum arg_kind {
-	ARG_FLAG,    /* bool *: set; with "no-" in front of the name: cleared */
+	ARG_FLAG,    /* bool *: set; cleared by the name with "no-" put before or taken away */
 	ARG_TEXT,    /* const char ** */
 	ARG_U64,     /* uint64_t *: a whole number */
 	ARG_SIZE,    /* uint64_t *: a number with B, K, M or G behind it */

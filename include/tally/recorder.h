@@ -97,6 +97,10 @@ TALLY_API int tally_recorder_finish(struct tally_recorder *recorder, struct tall
 /* What was clamped or given up by the sampler, as a phrase; NULL when nothing was. Since: 0.1 */
 TALLY_API const char *tally_recorder_compromise(const struct tally_recorder *recorder);
 
+/* Closes it, removes the file and gives an older one its name back: for a command that could not be
+ * run. NULL is fine. Since: 0.1 */
+TALLY_API void tally_recorder_discard(struct tally_recorder *recorder);
+
 /* Closes it; without finish the file stays as it is, readable up to its last round. Since: 0.1 */
 TALLY_API void tally_recorder_close(struct tally_recorder *recorder);
 

@@ -90,6 +90,10 @@ TALLY_API uint64_t tally_writer_size(const struct tally_writer *writer);
 /* Writes the features and the final header. Errors: of write(2). Since: 0.1 */
 TALLY_API int tally_writer_finish(struct tally_writer *writer, struct tally_error *err);
 
+/* Closes and removes the file, and gives an older one its name back: for a recording that failed
+ * before it began. NULL is fine. Since: 0.1 */
+TALLY_API void tally_writer_discard(struct tally_writer *writer);
+
 /* Closes the file as it is. NULL is fine. Since: 0.1 */
 TALLY_API void tally_writer_close(struct tally_writer *writer);
 
