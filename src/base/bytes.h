@@ -60,12 +60,14 @@ static inline bool is_power_of_two(uint64_t n)
 	return n && !(n & (n - 1));
 }
 
+__extension__ typedef unsigned __int128 u128;
+
 /* value * num / den without overflow in between; saturates; den 0 gives 0. */
 static inline uint64_t mul_div(uint64_t value, uint64_t num, uint64_t den)
 {
 	if (!den)
 		return 0;
-	unsigned __int128 r = (unsigned __int128)value * num / den;
+	u128 r = (u128)value * num / den;
 	return r > UINT64_MAX ? UINT64_MAX : (uint64_t)r;
 }
 
