@@ -33,7 +33,9 @@ struct tally_exit {
 
 /*
  * Forks a child that waits. argv[0] is looked up in PATH at the exec, as execvp(3) does; argv is
- * copied by the fork. The child dies with the caller as long as it waits.
+ * copied by the fork. The child dies with the caller as long as it waits. It stays in the caller's
+ * process group and session, has the signal mask that the calling thread has now, and the default
+ * for each signal that the caller handles; ignored signals stay ignored.
  * Errors: -EINVAL for an empty argv, -EAGAIN, -ENOMEM, -EMFILE. Since: 0.1
  */
 TALLY_API int tally_launch_start(struct tally_launch **out, char *const argv[],

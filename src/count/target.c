@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "count/target.h"
@@ -27,7 +26,7 @@ static int bad_id(const struct tally_target *target, const char *what, struct ta
 			 "%d is not a %s id: it must be positive", target->id, what);
 }
 
-static int no_places(struct tally_place **places, size_t count, struct tally_error *err)
+static int new_places(struct tally_place **places, size_t count, struct tally_error *err)
 {
 	/* UINT32_MAX places would be 32 GiB; this also keeps later products within size_t. */
 	*places = count <= UINT32_MAX / 64 ? calloc(count ? count : 1, sizeof(**places)) : NULL;
@@ -39,7 +38,7 @@ static int cross(const struct ids *threads, const struct ids *cpus, struct tally
 		 uint32_t *count, struct tally_error *err)
 {
 	size_t per_thread = cpus->count ? cpus->count : 1, n = 0;
-	int r = no_places(places, threads->count * per_thread, err);
+	int r = new_places(places, threads->count * per_thread, err);
 
 	if (r < 0)
 		return r;
@@ -143,29 +142,33 @@ static int of_process(const struct tally_target *target, bool per_cpu, const cha
 	return r;
 }
 
-static bool holds(const struct ids *ids, int32_t id)
+static bool holds(const int32_t *ids, size_t count, int32_t id)
 {
-	for (size_t i = 0; i < ids->count; i++)
-		if (ids->at[i] == id)
+	for (size_t i = 0; i < count; i++)
+		if (ids[i] == id)
 			return true;
 	return false;
 }
 
-static int check_cpus(const struct tally_target *target, const struct ids *online,
-		      struct tally_error *err)
+/* Keeps those of the online CPUs that the target lists, in its order. */
+static int pick_cpus(struct ids *online, const struct tally_target *target, struct tally_error *err)
 {
+	if (!target->cpu_count)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "the list of CPUs is empty");
 	for (uint32_t i = 0; i < target->cpu_count; i++) {
-		struct ids before = { (int32_t *)(uintptr_t)target->cpus, i };
 		int32_t cpu = target->cpus[i];
-		if (!holds(online, cpu))
+		if (!holds(online->at, online->count, cpu))
 			return error_set(err, -ENODEV, TALLY_CAUSE_NO_PROCESS,
 					 "CPU %d is not online: %zu CPUs are, from %d to %d", cpu,
 					 online->count, online->at[0],
 					 online->at[online->count - 1]);
-		if (holds(&before, cpu))
+		if (holds(target->cpus, i, cpu))
 			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 					 "CPU %d is listed twice and would be counted twice", cpu);
 	}
+	/* All online and none twice, so they fit. */
+	memcpy(online->at, target->cpus, target->cpu_count * sizeof(*online->at));
+	online->count = target->cpu_count;
 	return 0;
 }
 
@@ -176,16 +179,10 @@ static int of_cpus(const struct tally_target *target, const char *root, struct t
 	struct ids anybody = { &any, 1 }, cpus = { 0 };
 	int r = online_cpus(&cpus, root, err);
 
-	if (target->cpus && !target->cpu_count)
-		r = error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "the list of CPUs is empty");
-	if (r == 0 && target->cpus) {
-		struct ids listed = { (int32_t *)(uintptr_t)target->cpus, target->cpu_count };
-		r = check_cpus(target, &cpus, err);
-		if (r == 0)
-			r = cross(&anybody, &listed, places, count, err);
-	} else if (r == 0) {
+	if (r == 0 && target->cpus)
+		r = pick_cpus(&cpus, target, err);
+	if (r == 0)
 		r = cross(&anybody, &cpus, places, count, err);
-	}
 	free(cpus.at);
 	return r;
 }

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A command that waits between fork and exec. Two pipes: `go` lets it continue, and `status`
+ * carries the errno of an exec that failed; both close by themselves at an exec that succeeds.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <tally/launch.h>
+
+#include "base/error.h"
+#include "base/sys.h"
+
+/* Since Linux 5.3; older headers lack it. The number is the same on all architectures. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+
+/* How often a child is looked at where there is no pidfd to wait for. */
+#define LOOK_NS 2000000
+
+/* What a shell answers for a command that it cannot run, POSIX "Exit Status for Commands". */
+#define STATUS_CANNOT_RUN 126
+#define STATUS_NOT_FOUND  127
+
+enum stage {
+	STAGE_NEW,
+	STAGE_WAITING,
+	STAGE_RUNNING,
+	STAGE_ENDED
+};
+
+struct tally_launch {
+	enum stage stage;
+	pid_t pid;
+	int pidfd;      /* -1: none */
+	int go, status; /* our ends of the pipes, -1 when closed */
+	int go_read;    /* the child's end of `go`, kept so that writing is never SIGPIPE */
+	char *name;     /* argv[0], for messages */
+	uint64_t started_ns;
+	struct tally_exit end;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		sys()->close(*fd);
+	*fd = -1;
+}
+
+static void close_pipes(struct tally_launch *launch)
+{
+	close_fd(&launch->go);
+	close_fd(&launch->go_read);
+	close_fd(&launch->status);
+}
+
+/* Signals that the caller handles go back to their default; ignored ones stay so, as nohup needs. */
+static void reset_handlers(void)
+{
+	for (int sig = 1; sig < NSIG; sig++) {
+		struct sigaction old;
+		if (sigaction(sig, NULL, &old) == 0 && old.sa_handler != SIG_DFL &&
+		    old.sa_handler != SIG_IGN)
+			signal(sig, SIG_DFL);
+	}
+}
+
+/*
+ * The child between fork and exec: async-signal-safe calls only, since the caller may have threads.
+ * The death signal covers a caller that ends while other processes hold its end of the pipe; it
+ * would outlive the exec, hence the second prctl.
+ */
+_Noreturn static void run_child(char *const argv[], int go, int status, pid_t parent,
+				const sigset_t *mask)
+{
+	char byte;
+	ssize_t n;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(STATUS_NOT_FOUND);
+	reset_handlers();
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	do {
+		n = read(go, &byte, 1);
+	} while (n < 0 && errno == EINTR);
+	if (n != 1)
+		_exit(STATUS_NOT_FOUND);
+	prctl(PR_SET_PDEATHSIG, 0);
+	execvp(argv[0], argv);
+	int code = errno;
+	do {
+		n = write(status, &code, sizeof(code));
+	} while (n < 0 && errno == EINTR);
+	_exit(code == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN);
+}
+
+static int open_pipe(int *ours, int *childs, bool we_write)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	*ours = ends[we_write];
+	*childs = ends[!we_write];
+	return 0;
+}
+
+/* Forks with all signals blocked, so that no handler of the caller runs in the child. */
+static int fork_child(struct tally_launch *launch, char *const argv[], int status)
+{
+	pid_t parent = getpid();
+	sigset_t all, mask;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	pid_t pid = fork();
+	if (pid == 0) {
+		/* Ours are the parent's: a copy of `go` here would keep the pipe open for ever. */
+		close(launch->go);
+		close(launch->status);
+		run_child(argv, launch->go_read, status, parent, &mask);
+	}
+	int r = pid < 0 ? -errno : 0;
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	launch->pid = pid;
+	return r;
+}
+
+static int start_error(int code, const char *name, struct tally_error *err)
+{
+	if (code == -EMFILE || code == -ENFILE)
+		return error_set(err, code, TALLY_CAUSE_FD_LIMIT,
+				 "cannot start '%s': no file descriptor is left for its pipes; "
+				 "raise the limit (ulimit -n)",
+				 name);
+	if (code == -ENOMEM)
+		return error_nomem(err, "a command to be started");
+	return error_set(err, code, code == -EAGAIN ? TALLY_CAUSE_LIMIT : TALLY_CAUSE_IO,
+			 "cannot start '%s': %s%s", name, strerror(-code),
+			 code == -EAGAIN ? "; the limit of processes is reached (ulimit -u)" : "");
+}
+
+int tally_launch_start(struct tally_launch **out, char *const argv[], struct tally_error *err)
+{
+	int status = -1, r;
+
+	if (!argv || !argv[0] || !*argv[0])
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "there is no command to run");
+	struct tally_launch *launch = calloc(1, sizeof(*launch));
+	if (!launch)
+		return error_nomem(err, "a command to be started");
+	launch->pidfd = launch->go = launch->go_read = launch->status = -1;
+	launch->name = strdup(argv[0]);
+	r = launch->name ? 0 : -ENOMEM;
+	if (r == 0)
+		r = open_pipe(&launch->go, &launch->go_read, true);
+	if (r == 0)
+		r = open_pipe(&launch->status, &status, false);
+	if (r == 0)
+		r = fork_child(launch, argv, status);
+	close_fd(&status);
+	if (r < 0)
+		goto fail;
+	launch->stage = STAGE_WAITING;
+	launch->pidfd = (int)syscall(SYS_pidfd_open, launch->pid, 0);
+	*out = launch;
+	return 0;
+fail:
+	tally_launch_close(launch);
+	return start_error(r, argv[0], err);
+}
+
+int32_t tally_launch_pid(const struct tally_launch *launch)
+{
+	return launch->pid;
+}
+
+int tally_launch_fd(const struct tally_launch *launch)
+{
+	return launch->pidfd;
+}
+
+static void take_end(struct tally_launch *launch, int status, const struct rusage *usage)
+{
+	struct tally_exit *end = &launch->end;
+
+	end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	end->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	end->wall_ns = launch->started_ns ? now_ns() - launch->started_ns : 0;
+	end->user_ns = (uint64_t)usage->ru_utime.tv_sec * 1000000000u +
+		       (uint64_t)usage->ru_utime.tv_usec * 1000u;
+	end->sys_ns = (uint64_t)usage->ru_stime.tv_sec * 1000000000u +
+		      (uint64_t)usage->ru_stime.tv_usec * 1000u;
+	end->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024u;
+	launch->stage = STAGE_ENDED;
+}
+
+/* 1 when it has ended, 0 when it runs (WNOHANG). */
+static int reap(struct tally_launch *launch, int flags)
+{
+	struct rusage usage;
+	int status;
+	pid_t pid = wait4(launch->pid, &status, flags, &usage);
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		return 0;
+	take_end(launch, status, &usage);
+	return 1;
+}
+
+/* Reaps a child that is ending by itself, whatever signals come. */
+static void reap_surely(struct tally_launch *launch)
+{
+	while (reap(launch, 0) == -EINTR)
+		;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static const char *exec_advice(int code, const char *name)
+{
+	bool path = strchr(name, '/') != NULL;
+
+	switch (code) {
+	case ENOENT:
+		if (!path)
+			return "no folder of PATH has such a program";
+		return access(name, F_OK) == 0
+			       ? "the file exists, but its interpreter (#! line or ELF loader) does not"
+			       : "there is no such file";
+	case EACCES:
+		if (path && is_directory(name))
+			return "it is a folder";
+		return path ? "it is not executable for this user (chmod +x makes it so), "
+			      "or its file system is mounted noexec"
+			    : "the file that PATH leads to is not executable for this user";
+	case ENOEXEC:
+		return "it is no program for this machine, or an empty or damaged one";
+	case E2BIG:
+		return "its arguments and environment are too long";
+	case ETXTBSY:
+		return "somebody is writing to it";
+	default:
+		return strerror(code);
+	}
+}
+
+int tally_launch_go(struct tally_launch *launch, struct tally_error *err)
+{
+	int code = 0;
+
+	if (launch->stage != STAGE_WAITING)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "'%s' has been let go before",
+				 launch->name);
+	launch->started_ns = now_ns();
+	launch->stage = STAGE_RUNNING;
+	/* A child that was killed while it waited reads as an exec that succeeded; wait tells. */
+	ssize_t n = sys()->write(launch->go, "", 1);
+	if (n > 0)
+		n = sys()->read(launch->status, &code, sizeof(code));
+	close_pipes(launch);
+	if (n != sizeof(code))
+		return n < 0 ? error_set(err, (int)n, TALLY_CAUSE_IO,
+					 "cannot learn whether '%s' could be run: %s", launch->name,
+					 strerror((int)-n))
+			     : 0;
+	reap_surely(launch);
+	return error_set(err, -code, TALLY_CAUSE_EXEC, "cannot run '%s': %s", launch->name,
+			 exec_advice(code, launch->name));
+}
+
+/* Waits for the end without reaping: 1, 0 on time-out, -EINTR. */
+static int wait_pidfd(const struct tally_launch *launch, int timeout_ms)
+{
+	struct pollfd fd = { .fd = launch->pidfd, .events = POLLIN };
+	int r = sys()->poll(&fd, 1, timeout_ms);
+
+	return r > 0 ? 1 : r;
+}
+
+/* The same before pidfds (Linux 5.3): looks every few milliseconds. */
+static int wait_looking(struct tally_launch *launch, int timeout_ms)
+{
+	uint64_t end = now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * 1000000u;
+	struct timespec pause = { 0, LOOK_NS };
+	int r;
+
+	while ((r = reap(launch, WNOHANG)) == 0) {
+		if (timeout_ms >= 0 && now_ns() >= end)
+			return 0;
+		if (nanosleep(&pause, NULL) < 0)
+			return -errno;
+	}
+	return r;
+}
+
+int tally_launch_wait(struct tally_launch *launch, int timeout_ms, struct tally_exit *end,
+		      struct tally_error *err)
+{
+	int r = 1;
+
+	if (launch->stage == STAGE_WAITING)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "'%s' has not been let go, so it would be waited for in vain",
+				 launch->name);
+	if (launch->stage != STAGE_ENDED && launch->pidfd >= 0) {
+		r = wait_pidfd(launch, timeout_ms);
+		if (r > 0)
+			r = reap(launch, 0);
+	} else if (launch->stage != STAGE_ENDED) {
+		r = wait_looking(launch, timeout_ms);
+	}
+	if (r > 0 && end)
+		*end = launch->end;
+	if (r == -EINTR)
+		return error_set(err, r, TALLY_CAUSE_NONE,
+				 "a signal came while '%s' was being waited for", launch->name);
+	return r < 0 ? error_set(err, r, TALLY_CAUSE_NO_PROCESS, "cannot wait for '%s': %s",
+				 launch->name, strerror(-r))
+		     : r;
+}
+
+int tally_launch_kill(struct tally_launch *launch, int sig)
+{
+	if (launch->stage == STAGE_ENDED)
+		return -ESRCH;
+	/* Not reaped yet, so the pid is still this child's. */
+	return kill(launch->pid, sig) < 0 ? -errno : 0;
+}
+
+void tally_launch_close(struct tally_launch *launch)
+{
+	if (!launch)
+		return;
+	close_pipes(launch);
+	if (launch->stage == STAGE_WAITING) {
+		kill(launch->pid, SIGKILL);
+		reap_surely(launch);
+	} else if (launch->stage == STAGE_RUNNING) {
+		reap(launch, WNOHANG);
+	}
+	close_fd(&launch->pidfd);
+	free(launch->name);
+	free(launch);
+}
