@@ -197,7 +197,8 @@ TALLY_API int tally_record_decode(const struct tally_layout *layout, const void 
  * UNTHROTTLE or SAMPLE as the kernel would: texts padded to 8, the sample_id that the layout asks
  * for at the end. rec->size, bytes, leftover are not looked at. encode(decode(x)) == x for what the
  * kernel writes. Returns the record's size. Errors: -ENOSPC when `room` or 65,535 bytes are too
- * few; -EOPNOTSUPP for other types and sample fields. Since: 0.1
+ * few; -EOPNOTSUPP for other types and sample fields; -EINVAL for a build-id of more than 20 bytes.
+ * Since: 0.1
  */
 TALLY_API int tally_record_encode(const struct tally_layout *layout, const struct tally_record *rec,
 				  void *bytes, size_t room);
