@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+# A thin front to Meson: everything real is in meson.build. `make help` lists the targets.
+BUILD = build
+PREFIX = /usr/local
+DESTDIR =
+# More options for `meson setup`, as MESON_OPTS=-Dbuildtype=release
+MESON_OPTS =
+
+NINJA = $(shell command -v ninja || command -v ninja-build || echo ninja)
+TALLY = $(BUILD)/cli/tally
+
+.PHONY: all setup demo test bench install clean help
+
+all: $(BUILD)/build.ninja
+	@$(NINJA) -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@command -v meson >/dev/null || { echo "make: meson is missing; 'make setup' installs what the build needs" >&2; exit 1; }
+	@meson setup $(BUILD) --prefix $(PREFIX) $(MESON_OPTS)
+
+setup:
+	@scripts/packages.sh build
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+
+demo: setup
+	@$(MAKE) --no-print-directory all
+	@scripts/demo.sh $(BUILD)
+
+test:
+	@scripts/packages.sh build test
+	@$(MAKE) --no-print-directory all
+	@scripts/test.sh $(BUILD)
+
+bench: setup
+	@$(MAKE) --no-print-directory all
+	@bench/run.sh $(BUILD)
+
+install: $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@$(NINJA) -C $(BUILD)
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+
+clean:
+	rm -rf $(BUILD) build-asan build-dev-gcc build-dev-clang demo.svg demo.data demo.data.old
+
+help:
+	@echo "make           builds in $(BUILD)/"
+	@echo "make demo      installs what the build needs, builds, counts and profiles a small program"
+	@echo "make test      the same set-up, plus the tests' referees; builds and runs all tests"
+	@echo "make bench     side by side with perf, as ratios"
+	@echo "make install   PREFIX=$(PREFIX) DESTDIR="
+	@echo "make setup     installs what the build needs (scripts/packages-build.txt), configures"
+	@echo "make clean     removes what was built"
