@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of events, what each is, and the tour of all that have a name. */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/sys.h"
+#include "event/event.h"
+#include "event/open.h"
+#include "event/table.h"
+#include "event/tracepoint.h"
+
+#define FALLBACKS                                                                        \
+	(TALLY_FALLBACK_PRECISE | TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY | \
+	 TALLY_FALLBACK_CPU_CLOCK)
+
+int events_opts_read(struct tally_events_opts *out, const struct tally_events_opts *opts,
+		     struct tally_error *err)
+{
+	int r = opts_read(out, sizeof(*out), opts, err);
+
+	if (r < 0)
+		return r;
+	if (out->flags || out->reserved || out->fallback & ~FALLBACKS)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "struct tally_events_opts has flags %#x, fallback %#x, of which "
+				 "this library knows only fallback %#x",
+				 out->flags, out->fallback, (unsigned)FALLBACKS);
+	if (!out->fallback)
+		out->fallback = TALLY_FALLBACK_NEWER_BITS;
+	return 0;
+}
+
+static const char *unit_of(const struct tally_attr *attr)
+{
+	bool clock = attr->type == TALLY_TYPE_SOFTWARE &&
+		     (attr->config == TALLY_SW_CPU_CLOCK || attr->config == TALLY_SW_TASK_CLOCK);
+
+	return clock ? "ns" : "";
+}
+
+bool event_only_in_kernel(const struct tally_attr *attr)
+{
+	return attr->type == TALLY_TYPE_TRACEPOINT ||
+	       (attr->type == TALLY_TYPE_SOFTWARE && (attr->config == TALLY_SW_CONTEXT_SWITCHES ||
+						      attr->config == TALLY_SW_CPU_MIGRATIONS ||
+						      attr->config == TALLY_SW_CGROUP_SWITCHES));
+}
+
+struct tally_event *events_append(struct tally_events *events, const char *name, size_t len,
+				  const struct tally_attr *attr)
+{
+	char *copy = strndup(name, len);
+	struct tally_event *e = copy ? vec_push(&events->list) : NULL;
+
+	if (!e) {
+		free(copy);
+		return NULL;
+	}
+	e->name = copy;
+	e->attr = *attr;
+	e->index = e->leader = (uint32_t)events->list.count - 1;
+	e->group_size = 1;
+	return e;
+}
+
+/* A name for an event that came without one, so that the parser reads it back where it can. */
+static void describe(char *out, size_t size, const struct tally_attr *attr)
+{
+	if (table_name(out, size, attr->type, attr->config))
+		return;
+	if (attr->type == TALLY_TYPE_RAW)
+		snprintf(out, size, "r%llx", (unsigned long long)attr->config);
+	else
+		snprintf(out, size, "type %u config %#llx", attr->type,
+			 (unsigned long long)attr->config);
+}
+
+/* The caller's struct may be an older, shorter one, or one with fields that came after ours. */
+static int read_attr(struct tally_attr *out, const struct tally_attr *attr, struct tally_error *err)
+{
+	size_t size = attr->size ? attr->size : TALLY_ATTR_SIZE_MIN;
+	const unsigned char *bytes = (const unsigned char *)attr;
+
+	for (size_t i = TALLY_ATTR_SIZE_MAX; i < size && size <= UINT16_MAX; i++)
+		if (bytes[i])
+			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+					 "an attr of %zu bytes uses a field beyond the %d bytes "
+					 "that this library knows",
+					 size, TALLY_ATTR_SIZE_MAX);
+	if (size > UINT16_MAX || tally_attr_decode(out, attr, size, false) < 0)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "an attr cannot have %zu bytes: tally_attr_init() sets the size",
+				 size);
+	return 0;
+}
+
+int tally_events_new(struct tally_events **out, const char *name, const struct tally_attr *attr,
+		     const struct tally_events_opts *opts, struct tally_error *err)
+{
+	struct tally_events_opts o;
+	struct tally_attr copy;
+	char text[64];
+
+	int r = events_opts_read(&o, opts, err);
+	if (r < 0)
+		return r;
+	if (!attr)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "no attr is given");
+	r = read_attr(&copy, attr, err);
+	if (r < 0)
+		return r;
+	if (!name) {
+		describe(text, sizeof(text), &copy);
+		name = text;
+	}
+	struct tally_events *events = calloc(1, sizeof(*events));
+	struct tally_event *e = events ? events_append(events, name, strlen(name), &copy) : NULL;
+	if (!e) {
+		tally_events_free(events);
+		return error_nomem(err, "an event");
+	}
+	e->fallback = o.fallback;
+	*out = events;
+	return 0;
+}
+
+void tally_events_free(struct tally_events *events)
+{
+	if (!events)
+		return;
+	vec_each (&events->list, e)
+		free(e->name);
+	vec_done(&events->list);
+	free(events);
+}
+
+uint32_t tally_events_count(const struct tally_events *events)
+{
+	return (uint32_t)events->list.count;
+}
+
+struct tally_event *tally_events_at(const struct tally_events *events, uint32_t i)
+{
+	return i < events->list.count ? &events->list.at[i] : NULL;
+}
+
+const char *tally_event_name(const struct tally_event *event)
+{
+	return event->name;
+}
+
+const char *tally_event_unit(const struct tally_event *event)
+{
+	return unit_of(event->opened ? &event->granted : &event->attr);
+}
+
+double tally_event_scale(const struct tally_event *event)
+{
+	(void)event;
+	return 1.0;
+}
+
+uint32_t tally_event_index(const struct tally_event *event)
+{
+	return event->index;
+}
+
+uint32_t tally_event_leader(const struct tally_event *event)
+{
+	return event->leader;
+}
+
+uint32_t tally_event_group_size(const struct tally_event *event)
+{
+	return event->group_size;
+}
+
+bool tally_event_reads_group(const struct tally_event *event)
+{
+	return event->reads_group;
+}
+
+const struct tally_attr *tally_event_attr(const struct tally_event *event)
+{
+	return &event->attr;
+}
+
+const struct tally_attr *tally_event_granted(const struct tally_event *event)
+{
+	return event->opened ? &event->granted : NULL;
+}
+
+const char *tally_event_compromise(const struct tally_event *event)
+{
+	return event->compromise[0] ? event->compromise : NULL;
+}
+
+struct tour {
+	const char *glob, *root;
+	int (*fn)(const struct tally_event_info *info, void *arg);
+	void *arg;
+};
+
+static bool matches(const struct tour *t, const char *name)
+{
+	return name && (!t->glob || fnmatch(t->glob, name, 0) == 0);
+}
+
+/* Opened for this thread and closed again; user mode alone is good enough. */
+static bool opens_here(const struct table_entry *entry, const char *root)
+{
+	struct tally_event e = { .fallback = TALLY_FALLBACK_USER_ONLY };
+
+	tally_attr_init(&e.attr, entry->type, entry->config);
+	e.attr.flags = TALLY_ATTR_DISABLED | TALLY_ATTR_EXCLUDE_GUEST;
+	struct tally_attr attr = e.attr;
+	int fd = event_open(&e, &attr, 0, -1, -1, root, NULL);
+	if (fd >= 0)
+		sys()->close(fd);
+	return fd >= 0;
+}
+
+static int visit_tracepoint(const char *name, void *arg)
+{
+	const struct tour *t = arg;
+	const struct tally_event_info info = {
+		.name = name,
+		.kind = TALLY_EVENT_TRACEPOINT,
+		.openable = 1,
+	};
+
+	return matches(t, name) ? t->fn(&info, t->arg) : 0;
+}
+
+int tally_event_each(const char *glob, const struct tally_events_opts *opts,
+		     int (*fn)(const struct tally_event_info *info, void *arg), void *arg,
+		     struct tally_error *err)
+{
+	struct tally_events_opts o;
+	struct table_entry e;
+	int r = events_opts_read(&o, opts, err);
+
+	struct tour t = { glob, o.root, fn, arg };
+	for (size_t i = 0; r == 0 && table_at(i, &e); i++) {
+		if (!matches(&t, e.name) && !matches(&t, e.alias))
+			continue;
+		const struct tally_event_info info = {
+			.name = e.name,
+			.alias = e.alias,
+			.description = e.description,
+			.kind = e.kind,
+			.openable = opens_here(&e, o.root),
+		};
+		r = fn(&info, arg);
+	}
+	if (r)
+		return r;
+	r = tracepoint_each(o.root, visit_tracepoint, &t);
+	return r == -ENOMEM ? error_nomem(err, "the names of tracepoints") : r;
+}

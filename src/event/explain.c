@@ -1,0 +1,629 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an errno of perf_event_open(2) means here. The same errno has many causes in the kernel
+ * (kernel/events/core.c), so the attr and the machine are looked at to tell which it was. Every text
+ * ends in what to do.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <tally/system.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/proc.h"
+#include "event/event.h"
+#include "event/explain.h"
+
+/* Since Linux 5.8; older <linux/capability.h> lack it. */
+#ifndef CAP_PERFMON
+#define CAP_PERFMON 38
+#endif
+
+#define KIB 1024u
+
+struct failure {
+	struct tally_error *err;
+	int code;
+	const char *name, *root;
+	const struct tally_attr *attr;
+	int32_t tid, cpu;
+	struct tally_system system;
+};
+
+TALLY_PRINTF(3, 4)
+static int say(const struct failure *f, enum tally_cause cause, const char *fmt, ...)
+{
+	char why[TALLY_ERROR_TEXT], where[64] = "";
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	if (f->tid > 0 && f->cpu >= 0)
+		snprintf(where, sizeof(where), " for thread %d on CPU %d", f->tid, f->cpu);
+	else if (f->tid > 0)
+		snprintf(where, sizeof(where), " for thread %d", f->tid);
+	else if (f->cpu >= 0)
+		snprintf(where, sizeof(where), " on CPU %d", f->cpu);
+	return error_set(f->err, f->code, cause, "cannot open %.64s%s: %s", f->name, where, why);
+}
+
+static bool samples(const struct tally_attr *attr)
+{
+	return attr->sample_period != 0;
+}
+
+/* -- EACCES, EPERM ------------------------------------------------------------------------- */
+
+/* Any level will do for somebody with the capability, and none without it. */
+#define LEVEL_NONE (-2)
+
+/*
+ * The highest kernel.perf_event_paranoid at which an unprivileged user may do this. Levels above 2
+ * are those of distributions: they forbid everything.
+ */
+static int64_t level_needed(const struct failure *f)
+{
+	const struct tally_attr *attr = f->attr;
+
+	if (attr->flags & TALLY_ATTR_NAMESPACES)
+		return LEVEL_NONE;
+	if (attr->type == TALLY_TYPE_TRACEPOINT &&
+	    (f->code == -EPERM || attr->sample_type & TALLY_SAMPLE_RAW))
+		return -1;
+	if (f->tid == -1)
+		return 0;
+	if (!(attr->flags & TALLY_ATTR_EXCLUDE_KERNEL) ||
+	    attr->sample_type & TALLY_SAMPLE_PHYS_ADDR)
+		return 1;
+	return 2;
+}
+
+static const char *forbidden_at(int64_t needed)
+{
+	switch (needed) {
+	case -1:
+		return "forbids the data of tracepoints to this user";
+	case 0:
+		return "forbids watching whole CPUs to this user";
+	case 1:
+		return "lets this user watch user mode alone";
+	default:
+		return "forbids all events to this user";
+	}
+}
+
+/* CAP_PERFMON came with Linux 5.8. */
+static const char *capability(const struct failure *f)
+{
+	long major = 0, minor = 0;
+	char *rest;
+
+	major = strtol(f->system.release, &rest, 10);
+	if (*rest == '.')
+		minor = strtol(rest + 1, NULL, 10);
+	return major > 5 || (major == 5 && minor >= 8) || !major ? "cap_perfmon" : "cap_sys_admin";
+}
+
+/* What the capability is given to: the running program. */
+static void program(char *out, size_t size)
+{
+	ssize_t n = readlink("/proc/self/exe", out, size - 1);
+
+	snprintf(out + (n > 0 ? n : 0), size - (n > 0 ? (size_t)n : 0), "%s",
+		 n > 0 ? "" : "PROGRAM");
+}
+
+/* In a user namespace of its own a process may have all capabilities, and perf heeds none. */
+static bool in_user_namespace(const struct failure *f)
+{
+	char line[64];
+	unsigned long inside, outside, count;
+
+	if (proc_read_line(line, sizeof(line), f->root, "/proc/self/uid_map") < 0 ||
+	    sscanf(line, "%lu %lu %lu", &inside, &outside, &count) != 3)
+		return false;
+	return inside || outside || count < UINT32_MAX;
+}
+
+static bool is_capable(const struct failure *f)
+{
+	uint64_t able = 1ull << CAP_PERFMON | 1ull << CAP_SYS_ADMIN;
+
+	return f->system.capabilities & able && !in_user_namespace(f);
+}
+
+static int refused_by_filter(const struct failure *f)
+{
+	const char *held = is_capable(f) ? ", though it has the capability" : "";
+
+	if (f->system.seccomp > 0)
+		return say(f, TALLY_CAUSE_SECCOMP,
+			   "a seccomp filter of this process refuses perf_event_open%s, as "
+			   "containers' default profiles do: start the container with "
+			   "'--cap-add PERFMON' or '--security-opt seccomp=unconfined'",
+			   held);
+	return say(
+		f, TALLY_CAUSE_SECCOMP,
+		"a security module (SELinux, AppArmor, lockdown) refuses perf_event_open to this "
+		"process%s: 'sudo dmesg' or the audit log name the rule",
+		held);
+}
+
+static int refused_by_paranoid(const struct failure *f, int64_t needed)
+{
+	bool user_helps = needed == 1 && f->system.paranoid <= 2 && !event_only_in_kernel(f->attr);
+	char path[192];
+
+	program(path, sizeof(path));
+	return say(f, TALLY_CAUSE_PARANOID,
+		   "kernel.perf_event_paranoid is %lld, which %s: be root, or "
+		   "'sudo sysctl kernel.perf_event_paranoid=%lld', or 'sudo setcap %s=ep %s'%s",
+		   (long long)f->system.paranoid, forbidden_at(needed), (long long)needed,
+		   capability(f), path,
+		   user_helps ? ", or ask for user mode alone (modifier u)" : "");
+}
+
+static int refused_process(const struct failure *f)
+{
+	char path[64], full[PATH_MAX], mine[192];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", f->tid);
+	bool known = proc_path(full, sizeof(full), f->root, path) == 0 && stat(full, &st) == 0;
+	program(mine, sizeof(mine));
+	if (known && st.st_uid != f->system.uid)
+		return say(f, TALLY_CAUSE_PERMISSION,
+			   "it belongs to user %u, this is user %u: be that user or root, or "
+			   "'sudo setcap %s=ep %s'",
+			   st.st_uid, f->system.uid, capability(f), mine);
+	return say(f, TALLY_CAUSE_PERMISSION,
+		   "this user may not look into it, as it has changed its credentials or is "
+		   "protected: be root, or 'sudo setcap %s=ep %s'",
+		   capability(f), mine);
+}
+
+/*
+ * Paranoid says EACCES, and EPERM only for tracepoints; seccomp profiles and lockdown say EPERM.
+ */
+static int explain_permission(const struct failure *f)
+{
+	int64_t needed = level_needed(f);
+	bool tracepoint = f->attr->type == TALLY_TYPE_TRACEPOINT;
+	char path[192];
+
+	if (is_capable(f) || (f->code == -EPERM && !tracepoint && f->system.seccomp > 0))
+		return refused_by_filter(f);
+	if (needed == LEVEL_NONE) {
+		program(path, sizeof(path));
+		return say(f, TALLY_CAUSE_PERMISSION,
+			   "records of namespaces need a capability, whatever "
+			   "kernel.perf_event_paranoid is: be root, or 'sudo setcap %s=ep %s'",
+			   capability(f), path);
+	}
+	if (f->system.paranoid == TALLY_SYSTEM_UNKNOWN)
+		return say(f, TALLY_CAUSE_PERMISSION,
+			   "%s, and /proc/sys/kernel/perf_event_paranoid cannot be read to tell "
+			   "why: be root",
+			   strerror(-f->code));
+	if (f->system.paranoid > needed)
+		return refused_by_paranoid(f, needed);
+	if (f->tid > 0)
+		return refused_process(f);
+	return refused_by_filter(f);
+}
+
+/* -- ENOENT, EOPNOTSUPP and others that say "not here" ----------------------------------------- */
+
+static bool is_hardware(const struct tally_attr *attr)
+{
+	return attr->type == TALLY_TYPE_HARDWARE || attr->type == TALLY_TYPE_HW_CACHE ||
+	       attr->type == TALLY_TYPE_RAW;
+}
+
+static int explain_no_entry(const struct failure *f)
+{
+	if (f->attr->type == TALLY_TYPE_SOFTWARE)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "this kernel (%s) has no software event %llu: a newer one may",
+			   f->system.release, (unsigned long long)f->attr->config);
+	if (!is_hardware(f->attr))
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "no PMU has type %u, or it does not know the event: the types are in "
+			   "/sys/bus/event_source/devices/*/type",
+			   f->attr->type);
+	if (f->system.has_core_pmu)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "the PMU of this CPU does not have it: 'tally list' shows what it has");
+	if (f->system.in_vm)
+		return say(f, TALLY_CAUSE_NO_PMU,
+			   "this virtual machine shows no hardware counters: have its host pass "
+			   "them on (QEMU: -cpu host,pmu=on), or take a software event such as "
+			   "cpu-clock");
+	return say(f, TALLY_CAUSE_NO_PMU,
+		   "this machine shows no hardware counters (no driver for the CPU's PMU in "
+		   "/sys/bus/event_source/devices): take a software event such as cpu-clock");
+}
+
+static int explain_unsupported(const struct failure *f)
+{
+	const struct tally_attr *attr = f->attr;
+
+	if (attr->sample_type & TALLY_SAMPLE_BRANCH_STACK)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "branch stacks need hardware that records branches, and a hardware "
+			   "event: sample without them");
+	if (attr->flags & TALLY_ATTR_PRECISE_IP && is_hardware(attr))
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "this PMU has no precise level %u for it: use fewer p, or P",
+			   (unsigned)(attr->flags >> TALLY_ATTR_PRECISE_IP_SHIFT & 3));
+	if (attr->flags & TALLY_ATTR_AUX_OUTPUT)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "only a member of a group whose leader has an AUX area can write to it");
+	if (attr->sample_type & (TALLY_SAMPLE_REGS_USER | TALLY_SAMPLE_REGS_INTR))
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "some of the registers (user %#llx, interrupted %#llx) do not exist "
+			   "for this PMU: ask for fewer",
+			   (unsigned long long)attr->sample_regs_user,
+			   (unsigned long long)attr->sample_regs_intr);
+	if (samples(attr) && is_hardware(attr))
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "its counter raises no interrupts here, so it cannot sample: count with "
+			   "it, or sample cpu-clock");
+	return say(f, TALLY_CAUSE_UNSUPPORTED,
+		   "this PMU does not support what was asked of it (flags %#llx, sample_type "
+		   "%#llx)",
+		   (unsigned long long)attr->flags, (unsigned long long)attr->sample_type);
+}
+
+static int explain_no_device(const struct failure *f)
+{
+	if (f->cpu >= 0)
+		return say(f, TALLY_CAUSE_NO_PROCESS,
+			   "the CPU is offline: /sys/devices/system/cpu/online lists those that "
+			   "are not");
+	return say(f, TALLY_CAUSE_UNSUPPORTED,
+		   "this CPU lacks the hardware for it, or its PMU has gone: take another event");
+}
+
+static int explain_no_process(const struct failure *f)
+{
+	return say(f, TALLY_CAUSE_NO_PROCESS,
+		   "no thread has this id: it has ended, or belongs to another pid namespace");
+}
+
+static int explain_missing_call(const struct failure *f)
+{
+	if (f->system.paranoid == TALLY_SYSTEM_UNKNOWN)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "this kernel has no perf_event_open: it is built without "
+			   "CONFIG_PERF_EVENTS");
+	return say(f, TALLY_CAUSE_SECCOMP,
+		   "the kernel has perf_event_open, yet it is refused as if it had not: a seccomp "
+		   "filter or a sandbox does that");
+}
+
+/* -- limits ---------------------------------------------------------------------------------- */
+
+static int explain_fd_limit(const struct failure *f)
+{
+	unsigned long long hard = f->system.nofile_hard;
+
+	return say(f, TALLY_CAUSE_FD_LIMIT,
+		   "each event takes a file descriptor for each thread and CPU, and this process "
+		   "may have %llu (RLIMIT_NOFILE, hard limit %llu): fewer events or threads, or "
+		   "'ulimit -Hn' as root, 'sudo prlimit --nofile=%llu --pid %d'",
+		   (unsigned long long)f->system.nofile_soft, hard, hard * 2, getpid());
+}
+
+static int explain_file_limit(const struct failure *f)
+{
+	int64_t max;
+
+	if (proc_read_i64(&max, f->root, "/proc/sys/fs/file-max") < 0)
+		return say(f, TALLY_CAUSE_FD_LIMIT,
+			   "all processes together have too many files "
+			   "open: raise the sysctl fs.file-max");
+	return say(f, TALLY_CAUSE_FD_LIMIT,
+		   "all processes together have as many files open as they may: 'sudo sysctl "
+		   "fs.file-max=%lld', now %lld",
+		   max > INT64_MAX / 2 ? INT64_MAX : (long long)max * 2, (long long)max);
+}
+
+static int explain_busy(const struct failure *f)
+{
+	return say(f, TALLY_CAUSE_BUSY,
+		   "somebody else holds this PMU for himself (a tracer such as intel_pt, an "
+		   "exclusive event)%s: end the other one first",
+		   f->system.nmi_watchdog == 1 ? "; kernel.nmi_watchdog=1 holds a counter too"
+					       : "");
+}
+
+static int explain_no_space(const struct failure *f)
+{
+	if (f->attr->type == TALLY_TYPE_BREAKPOINT)
+		return say(f, TALLY_CAUSE_LIMIT,
+			   "all hardware breakpoints of the CPU are in use (x86 has 4), by other "
+			   "events or a debugger: close one first");
+	return say(f, TALLY_CAUSE_LIMIT, "the PMU has no counter left for it: count fewer events");
+}
+
+static int explain_overflow(const struct failure *f)
+{
+	return say(f, TALLY_CAUSE_LIMIT,
+		   "stacks of %u frames are more than kernel.perf_event_max_stack (%lld) allows: "
+		   "ask for fewer, or 'sudo sysctl kernel.perf_event_max_stack=%u' while no event "
+		   "is open",
+		   f->attr->sample_max_stack, (long long)f->system.max_stack,
+		   f->attr->sample_max_stack);
+}
+
+static int explain_too_big(const struct failure *f)
+{
+	return say(f, TALLY_CAUSE_UNSUPPORTED,
+		   "this kernel (%s) knows %u bytes of struct perf_event_attr, and what is asked "
+		   "for lies in the %u bytes of a newer one",
+		   f->system.release, f->attr->size, tally_attr_size(f->attr));
+}
+
+static int explain_memory(const struct failure *f)
+{
+	return say(f, TALLY_CAUSE_MEMORY, "the kernel has no memory for it");
+}
+
+static int explain_bad_fd(const struct failure *f)
+{
+	return say(f, TALLY_CAUSE_ARGUMENT,
+		   "the descriptor of its group's leader is closed or no "
+		   "event: open the leader first");
+}
+
+/* -- EINVAL ---------------------------------------------------------------------------------- */
+
+/* Where `one` has `bits`, `other` must have some of `among` (needs) or none (not needs). */
+static const struct rule {
+	uint16_t one;
+	uint16_t other;
+	uint64_t bits, among;
+	bool needs;
+	const char *text;
+} rules[] = {
+#define AT(field) offsetof(struct tally_attr, field)
+	{ AT(flags), AT(flags), TALLY_ATTR_INHERIT_THREAD, TALLY_ATTR_INHERIT, true,
+	  "inherit_thread needs inherit" },
+	{ AT(flags), AT(flags), TALLY_ATTR_SIGTRAP, TALLY_ATTR_REMOVE_ON_EXEC, true,
+	  "sigtrap needs remove_on_exec" },
+	{ AT(flags), AT(flags), TALLY_ATTR_ENABLE_ON_EXEC, TALLY_ATTR_REMOVE_ON_EXEC, false,
+	  "enable_on_exec and remove_on_exec exclude each other" },
+	{ AT(sample_type), AT(sample_type), TALLY_SAMPLE_WEIGHT, TALLY_SAMPLE_WEIGHT_STRUCT, false,
+	  "a sample has its weight either whole or split" },
+	{ AT(sample_type), AT(branch_sample_type), TALLY_SAMPLE_BRANCH_STACK, UINT64_MAX, true,
+	  "branch_sample_type does not say which branches to record" },
+	{ AT(sample_type), AT(sample_regs_user), TALLY_SAMPLE_REGS_USER, UINT64_MAX, true,
+	  "sample_regs_user names no register" },
+	{ AT(sample_type), AT(sample_regs_intr), TALLY_SAMPLE_REGS_INTR, UINT64_MAX, true,
+	  "sample_regs_intr names no register" },
+#undef AT
+};
+
+static const char *broken_rule(const struct tally_attr *attr)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		const struct rule *r = &rules[i];
+		uint64_t one = load_u64((const char *)attr + r->one, false);
+		uint64_t other = load_u64((const char *)attr + r->other, false);
+
+		if (one & r->bits && !(other & r->among) == r->needs)
+			return r->text;
+	}
+	return NULL;
+}
+
+static bool is_online(const struct failure *f)
+{
+	int32_t cpus[8192];
+	int n = proc_online_cpus(cpus, ARRAY_SIZE(cpus), f->root);
+
+	for (int i = 0; i < n && i < (int)ARRAY_SIZE(cpus); i++)
+		if (cpus[i] == f->cpu)
+			return true;
+	return n < 0; /* not known: do not blame it */
+}
+
+/* What can be wrong with the place and the sampling. 1: said it. */
+static int explain_bad_value(const struct failure *f)
+{
+	const struct tally_attr *attr = f->attr;
+	uint64_t stack = attr->sample_stack_user;
+
+	if (f->tid == -1 && f->cpu == -1)
+		say(f, TALLY_CAUSE_ARGUMENT, "neither a thread nor a CPU is named");
+	else if (f->cpu >= 0 && !is_online(f))
+		say(f, TALLY_CAUSE_NO_PROCESS,
+		    "there is no such CPU online: /sys/devices/system/cpu/online lists them");
+	else if (attr->flags & TALLY_ATTR_FREQ && f->system.max_sample_rate >= 0 &&
+		 attr->sample_period > (uint64_t)f->system.max_sample_rate)
+		say(f, TALLY_CAUSE_LIMIT,
+		    "%llu samples a second are more than kernel.perf_event_max_sample_rate (%lld) "
+		    "allows: ask for fewer, or 'sudo sysctl kernel.perf_event_max_sample_rate=%llu'",
+		    (unsigned long long)attr->sample_period, (long long)f->system.max_sample_rate,
+		    (unsigned long long)attr->sample_period);
+	else if (!(attr->flags & TALLY_ATTR_FREQ) && attr->sample_period >> 63)
+		say(f, TALLY_CAUSE_ARGUMENT, "a period has 63 bits at most");
+	else if (attr->sample_type & TALLY_SAMPLE_STACK_USER && (stack % 8 || stack > UINT16_MAX))
+		say(f, TALLY_CAUSE_ARGUMENT,
+		    "stacks of %llu bytes cannot be copied: it must be a multiple of 8, at most "
+		    "65528",
+		    (unsigned long long)stack);
+	else
+		return 0;
+	return 1;
+}
+
+static int explain_invalid(const struct failure *f)
+{
+	const struct tally_attr *attr = f->attr;
+	const char *broken = broken_rule(attr);
+
+	if (explain_bad_value(f))
+		return f->code;
+	if (broken)
+		return say(f, TALLY_CAUSE_ARGUMENT, "%s", broken);
+	if (attr->type == TALLY_TYPE_TRACEPOINT)
+		return say(f, TALLY_CAUSE_UNKNOWN,
+			   "this kernel has no tracepoint with the number %llu: its module may "
+			   "have gone, 'tally list' shows those there are",
+			   (unsigned long long)attr->config);
+	if (attr->type == TALLY_TYPE_BREAKPOINT)
+		return say(
+			f, TALLY_CAUSE_ARGUMENT,
+			"no breakpoint like that (type %u, address %#llx, length %llu): align it "
+			"to its length; reading alone, and execution of other than a long, are "
+			"not watched",
+			attr->bp_type, (unsigned long long)attr->config1,
+			(unsigned long long)attr->config2);
+	if (attr->type == TALLY_TYPE_HW_CACHE)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "the PMU of this CPU does not have this cache event: 'tally list' shows "
+			   "what it has");
+	if (attr->flags & TALLY_ATTR_INHERIT && attr->sample_type & TALLY_SAMPLE_READ)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "readings in samples of inherited events need TID in the sample_type, "
+			   "and Linux 6.13");
+	if (attr->type > TALLY_TYPE_BREAKPOINT && f->tid != -1)
+		return say(f, TALLY_CAUSE_UNSUPPORTED,
+			   "its PMU (type %u) may count whole CPUs and all modes only: watch CPUs "
+			   "(-a), without modifiers",
+			   attr->type);
+	return say(
+		f, TALLY_CAUSE_UNSUPPORTED,
+		"this kernel (%s) does not take type %u config %#llx with sample_type %#llx, "
+		"read_format %#llx, flags %#llx: it may be older than one of these, 'sudo dmesg' "
+		"may tell",
+		f->system.release, attr->type, (unsigned long long)attr->config,
+		(unsigned long long)attr->sample_type, (unsigned long long)attr->read_format,
+		(unsigned long long)attr->flags);
+}
+
+/* -------------------------------------------------------------------------------------------- */
+
+static const struct {
+	int code;
+	int (*explain)(const struct failure *f);
+} explainers[] = {
+	{ EACCES, explain_permission },
+	{ EPERM, explain_permission },
+	{ ENOENT, explain_no_entry },
+	{ ENXIO, explain_no_entry },
+	{ EOPNOTSUPP, explain_unsupported },
+	{ ENODEV, explain_no_device },
+	{ ESRCH, explain_no_process },
+	{ ENOSYS, explain_missing_call },
+	{ EMFILE, explain_fd_limit },
+	{ ENFILE, explain_file_limit },
+	{ EBUSY, explain_busy },
+	{ ENOSPC, explain_no_space },
+	{ EOVERFLOW, explain_overflow },
+	{ E2BIG, explain_too_big },
+	{ ENOMEM, explain_memory },
+	{ EBADF, explain_bad_fd },
+	{ EINVAL, explain_invalid },
+};
+
+int explain_open(struct tally_error *err, int code, const char *name, const struct tally_attr *attr,
+		 int32_t tid, int32_t cpu, const char *root)
+{
+	struct failure f = { err, code, name, root, attr, tid, cpu };
+
+	if (!err)
+		return code;
+	tally_system_read(&f.system, sizeof(f.system), root, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(explainers); i++)
+		if (explainers[i].code == -code)
+			return explainers[i].explain(&f);
+	return say(&f, TALLY_CAUSE_UNSUPPORTED, "%s", strerror(-code));
+}
+
+int explain_member(struct tally_error *err, int code, const char *name,
+		   const struct tally_attr *attr, int32_t tid, int32_t cpu, const char *root)
+{
+	struct failure f = { err, code, name, root, attr, tid, cpu };
+
+	if (!err)
+		return code;
+	tally_system_read(&f.system, sizeof(f.system), root, NULL);
+	const char *broken = broken_rule(attr);
+	if (explain_bad_value(&f))
+		return code;
+	if (broken)
+		return say(&f, TALLY_CAUSE_ARGUMENT, "%s", broken);
+	if (attr->flags & (TALLY_ATTR_PINNED | TALLY_ATTR_EXCLUSIVE))
+		return say(&f, TALLY_CAUSE_ARGUMENT,
+			   "only the first event of a group can be pinned or exclusive");
+	return say(
+		&f, TALLY_CAUSE_LIMIT,
+		"it cannot be counted together with the others of its group: the PMU has fewer "
+		"counters than the group needs%s, or the members differ in clock, inheritance or "
+		"place; use a smaller group",
+		f.system.nmi_watchdog == 1 ? " (kernel.nmi_watchdog=1 takes one)" : "");
+}
+
+/* Linux 6.18, kernel/events/core.c, perf_mmap(): what the user's rings may lock together. */
+static int explain_mlock(struct tally_error *err, int code, uint64_t kib,
+			 const struct tally_system *s)
+{
+	bool unknown = s->mlock_kb < 0 || s->online_cpus < 1;
+	char allowance[192] = "";
+
+	if (!unknown)
+		snprintf(allowance, sizeof(allowance),
+			 " (all rings of a user: %lld KiB for each of %lld CPUs by "
+			 "kernel.perf_event_mlock_kb, and %llu KiB by RLIMIT_MEMLOCK)",
+			 (long long)s->mlock_kb, (long long)s->online_cpus,
+			 (unsigned long long)(s->memlock_soft / KIB));
+	return error_set(err, code, TALLY_CAUSE_MLOCK_LIMIT,
+			 "cannot map a ring of %llu KiB: that is more locked memory than this user "
+			 "has left%s: smaller or fewer rings, or 'sudo sysctl "
+			 "kernel.perf_event_mlock_kb=%llu', or a higher 'ulimit -l', or the "
+			 "capability cap_ipc_lock",
+			 (unsigned long long)kib, allowance,
+			 (unsigned long long)(unknown ? kib : (uint64_t)s->mlock_kb + kib));
+}
+
+int explain_mmap(struct tally_error *err, int code, uint64_t bytes, const char *root)
+{
+	/* The kernel adds a page for its own data. */
+	uint64_t kib = (bytes + (uint64_t)sysconf(_SC_PAGESIZE)) / KIB;
+	struct tally_system s;
+
+	if (!err)
+		return code;
+	tally_system_read(&s, sizeof(s), root, NULL);
+	switch (code) {
+	case -EPERM:
+		return explain_mlock(err, code, kib, &s);
+	case -ENOMEM:
+		return error_set(err, code, TALLY_CAUSE_MEMORY,
+				 "cannot map a ring of %llu KiB: no memory, or no room in the "
+				 "address space: smaller or fewer rings",
+				 (unsigned long long)kib);
+	case -EINVAL:
+		return error_set(
+			err, code, TALLY_CAUSE_ARGUMENT,
+			"cannot map a ring of %llu KiB: its data must be a power of two of "
+			"pages, the event must not write to another ring, and an inherited "
+			"one must be bound to a CPU",
+			(unsigned long long)kib);
+	default:
+		return error_set(err, code, TALLY_CAUSE_IO, "cannot map a ring of %llu KiB: %s",
+				 (unsigned long long)kib, strerror(-code));
+	}
+}

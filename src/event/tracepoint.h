@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Tracepoints by name, from tracefs. */
+#ifndef EVENT_TRACEPOINT_H
+#define EVENT_TRACEPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tally/error.h>
+
+/* Whether tracefs is there and has such a group. */
+bool tracepoint_has_group(const char *root, const char *group);
+
+/*
+ * The number of a tracepoint for attr.config. Errors: -EINVAL (no such tracepoint, with the nearest
+ * one), -ENOENT (tracefs is not mounted), -EACCES, -ENOMEM.
+ */
+int tracepoint_id(uint64_t *id, const char *group, const char *name, const char *root,
+		  struct tally_error *err);
+
+/*
+ * Calls `fn` with "group:name" of each, sorted, until it answers non-zero, which is then answered.
+ * Nothing happens when tracefs cannot be read. Errors: -ENOMEM.
+ */
+int tracepoint_each(const char *root, int (*fn)(const char *name, void *arg), void *arg);
+
+#endif
