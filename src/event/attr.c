@@ -147,6 +147,19 @@ static void copy_fields(void *to, const void *from, size_t size, bool swapped)
 			copy_field(&fields[i], to, from, swapped);
 }
 
+/*
+ * Mirrored, the two bits of precise_ip have changed places, as each end of a bit-field allots a
+ * number's own bits from that end too.
+ */
+static void swap_precise_bits(struct tally_attr *attr)
+{
+	uint64_t level = (attr->flags & TALLY_ATTR_PRECISE_IP) >> TALLY_ATTR_PRECISE_IP_SHIFT;
+	uint64_t turned = (level & 1) << 1 | level >> 1;
+
+	attr->flags &= ~TALLY_ATTR_PRECISE_IP;
+	attr->flags |= turned << TALLY_ATTR_PRECISE_IP_SHIFT;
+}
+
 int tally_attr_decode(struct tally_attr *out, const void *bytes, size_t len, bool swapped)
 {
 	struct tally_attr attr = { 0 };
@@ -159,6 +172,8 @@ int tally_attr_decode(struct tally_attr *out, const void *bytes, size_t len, boo
 	if (size < TALLY_ATTR_SIZE_MIN || size > len || size > INT_MAX)
 		return -EINVAL;
 	copy_fields(&attr, bytes, size, swapped);
+	if (swapped)
+		swap_precise_bits(&attr);
 	*out = attr;
 	return (int)size;
 }
@@ -172,6 +187,8 @@ int tally_attr_encode(const struct tally_attr *attr, void *bytes, size_t size, b
 	if (used_size(attr) > size)
 		return -E2BIG;
 	sized.size = (uint32_t)size;
+	if (swapped)
+		swap_precise_bits(&sized);
 	memset(bytes, 0, size);
 	copy_fields(bytes, &sized, size, swapped);
 	return (int)size;

@@ -30,6 +30,7 @@
 
 /* Modifiers as a set, by their place in this text; how many p are counted apart. */
 static const char letters[] = "ukhHGIPDSp";
+#define MODIFIERS "there are u k h H G I p pp ppp P D S"
 enum {
 	MOD_USER = 1u << 0,
 	MOD_KERNEL = 1u << 1,
@@ -91,10 +92,9 @@ static int parse_modifiers(const struct parser *p, const char *text, size_t len,
 	for (size_t i = 0; i < len; i++) {
 		const char *found = text[i] ? strchr(letters, text[i]) : NULL;
 		if (!found)
-			return fail(
-				p, text + i, TALLY_CAUSE_SYNTAX,
-				"there is no modifier '%c': there are u k h H G I p pp ppp P D S",
-				text[i]);
+			return fail(p, text + i, TALLY_CAUSE_SYNTAX,
+				    "there is no modifier '%c': " MODIFIERS,
+				    isprint((unsigned char)text[i]) ? text[i] : '?');
 		uint32_t bit = 1u << (found - letters);
 		if (bit == MOD_PRECISE && ++out->precise > 3)
 			return fail(p, text + i, TALLY_CAUSE_SYNTAX,

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* tally list */
+#include <string.h>
+#include <tally/tally.h>
+
+#include "args.h"
+#include "command.h"
+#include "term.h"
+
+/* Names and descriptions begin in these columns. */
+#define NAME_WIDTH 47
+
+struct listing {
+	FILE *to;
+	const char *glob; /* of names; NULL: all */
+	int64_t kind;     /* the only one to show; -1: all */
+	int64_t last;     /* the kind of the last line */
+	unsigned count, missing;
+	bool json;
+};
+
+/* By enum tally_event_kind: perf's word for it, and the heading. */
+static const struct {
+	const char *word, *heading;
+} kinds[] = {
+	[TALLY_EVENT_HARDWARE] = { "hw", "Hardware events" },
+	[TALLY_EVENT_SOFTWARE] = { "sw", "Software events" },
+	[TALLY_EVENT_CACHE] = { "cache", "Cache events" },
+	[TALLY_EVENT_TRACEPOINT] = { "tracepoint", "Tracepoints" },
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static void print_json_string(FILE *to, const char *text)
+{
+	fputc('"', to);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		if (c == '"' || c == '\\')
+			fprintf(to, "\\%c", c);
+		else if (c < 0x20 || c >= 0x7f) /* names are ASCII */
+			fprintf(to, "\\u%04x", c);
+		else
+			fputc(c, to);
+	}
+	fputc('"', to);
+}
+
+static void print_json_member(FILE *to, const char *key, const char *text)
+{
+	fprintf(to, ",\"%s\":", key);
+	if (text)
+		print_json_string(to, text);
+	else
+		fputs("null", to);
+}
+
+static void print_json(const struct listing *l, const struct tally_event_info *info)
+{
+	fputs("{\"event\":", l->to);
+	print_json_string(l->to, info->name);
+	print_json_member(l->to, "alias", info->alias);
+	print_json_member(l->to, "kind", kinds[info->kind].word);
+	print_json_member(l->to, "description", info->description);
+	fprintf(l->to, ",\"openable\":%s}\n", info->openable ? "true" : "false");
+}
+
+static void print_line(struct listing *l, const struct tally_event_info *info)
+{
+	char names[256];
+
+	if (info->kind != l->last)
+		fprintf(l->to, "%s%s\n", l->last < 0 ? "" : "\n", kinds[info->kind].heading);
+	l->last = info->kind;
+	snprintf(names, sizeof(names), "%s%s%s", info->name, info->alias ? " OR " : "",
+		 info->alias ? info->alias : "");
+	/* Tracepoints have no description, and can be opened where they are listed. */
+	if (info->kind == TALLY_EVENT_TRACEPOINT)
+		fprintf(l->to, "    %s\n", names);
+	else
+		fprintf(l->to, "  %c %-*s  %s\n", info->openable ? ' ' : '-', NAME_WIDTH, names,
+			info->description ? info->description : "");
+}
+
+static int show(const struct tally_event_info *info, void *arg)
+{
+	struct listing *l = arg;
+
+	if (info->kind >= KINDS || (l->kind >= 0 && info->kind != l->kind))
+		return 0;
+	l->count++;
+	l->missing += !info->openable;
+	if (l->json)
+		print_json(l, info);
+	else
+		print_line(l, info);
+	return ferror(l->to) ? 1 : 0;
+}
+
+static int64_t kind_of(const char *word)
+{
+	for (size_t i = 0; i < KINDS; i++)
+		if (!strcmp(word, kinds[i].word))
+			return (int64_t)i;
+	return -1;
+}
+
+/* What the list leaves out or marks, after it. */
+static void print_notes(const struct listing *l)
+{
+	struct tally_system system;
+
+	tally_system_read(&system, sizeof(system), NULL, NULL);
+	if (l->missing)
+		fprintf(l->to, "\n- cannot be opened by this user on this machine; 'tally doctor' "
+			       "tells why.\n");
+	if (!system.tracefs[0] && (l->kind < 0 || l->kind == TALLY_EVENT_TRACEPOINT))
+		fprintf(l->to, "\nTracepoints are left out: tracefs is not mounted, or this user "
+			       "may not read it\n('sudo mount -t tracefs nodev "
+			       "/sys/kernel/tracing').\n");
+}
+
+static int list(struct listing *l)
+{
+	struct tally_error err;
+	FILE *pager = l->json ? NULL : pager_open(true);
+
+	l->to = pager ? pager : stdout;
+	int r = tally_event_each(l->glob, NULL, show, l, &err);
+	if (r >= 0 && !l->json && l->count)
+		print_notes(l);
+	pager_close(pager);
+	if (r < 0) {
+		complain("list", "%s", err.text);
+		return EXIT_FAILED;
+	}
+	return EXIT_DONE;
+}
+
+static int run(int argc, char **argv)
+{
+	bool json = false;
+	const struct arg table[] = {
+		{ 0, "json", NULL,
+		  "one JSON object a line: event, alias, kind, description, openable", ARG_FLAG,
+		  &json },
+		{ 0 },
+	};
+	const struct args args = {
+		.command = "list",
+		.synopsis = "[OPTIONS] [hw|sw|cache|tracepoint|GLOB]",
+		.description =
+			"Lists the events that have a name, for -e of 'tally stat' and "
+			"'tally record'. A GLOB without\n* ? [ matches anywhere in a name. A "
+			"'-' marks what this user cannot open on this machine.",
+		.examples = "  tally list\n  tally list cache\n  tally list 'sched:*'\n"
+			    "  tally list fault --json\n",
+		.table = table,
+	};
+	char anywhere[256];
+	int at = args_parse_all(&args, argc, argv);
+
+	if (at < 0)
+		return args_status(at);
+	if (argc - at > 1) {
+		complain("list", "one pattern at a time: '%s' is too many", argv[at + 1]);
+		return EXIT_USAGE;
+	}
+	const char *word = at < argc ? argv[at] : NULL;
+	struct listing l = { .kind = word ? kind_of(word) : -1, .last = -1, .json = json };
+	if (word && l.kind < 0) {
+		snprintf(anywhere, sizeof(anywhere), "*%s*", word);
+		l.glob = strpbrk(word, "*?[") ? word : anywhere;
+	}
+	int status = list(&l);
+	if (status == EXIT_DONE && !l.count) {
+		complain("list", "there is no event like '%s' here", word ? word : "");
+		hint("'tally list' without a pattern shows all%s",
+		     l.kind == TALLY_EVENT_TRACEPOINT || (word && strchr(word, ':'))
+			     ? "; tracepoints need tracefs: 'sudo mount -t tracefs nodev "
+			       "/sys/kernel/tracing'"
+			     : "");
+		return EXIT_FAILED;
+	}
+	return status;
+}
+
+const struct command cmd_list = { "list", "events that can be counted and sampled", run };
