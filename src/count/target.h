@@ -6,7 +6,7 @@
  *	do {
  *		target_places(target, ...);
  *		... open at each place; forget one that answers -ESRCH where target_may_shrink() ...
- *	} while (target_grew(target, root, places, count) == 1 && close all && tries are left);
+ *	} while (target_grew(target, root, places, count) && tries are left && close all);
  */
 #ifndef COUNT_TARGET_H
 #define COUNT_TARGET_H
@@ -36,7 +36,8 @@ bool target_inherits(const struct tally_target *target);
 bool target_may_shrink(const struct tally_target *target);
 
 /*
- * Whether a thread lives that has no place: 1 or 0. Called when all places are open. Such a thread
+ * Whether a thread lives that has no place in the list of target_places(), which is passed as it
+ * was, with those that could not be opened: 1 or 0. Called when all are open. Such a thread
  * was started while they were being opened, and nothing tells whether its parent passed the events
  * on to it: opening it may count it twice, leaving it out may not count it.
  */

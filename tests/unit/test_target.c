@@ -2,67 +2,35 @@
 /* target: from scopes to places, over a made-up /proc and /sys. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "count/target.h"
+#include "fakeroot.h"
 #include "tap.h"
 
-static char root[64];
+static struct fakeroot root;
 
-static void make_folder(const char *path)
+static bool make_thread(const char *path)
 {
-	char full[256], *slash;
+	char file[128];
 
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (slash = strchr(full + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		mkdir(full, 0700);
-		*slash = '/';
-	}
-	mkdir(full, 0700);
+	snprintf(file, sizeof(file), "%s/stat", path);
+	return fakeroot_file(&root, file, "");
 }
 
-static void drop_folder(const char *path)
+static void drop_thread(const char *path)
 {
 	char full[256];
 
-	snprintf(full, sizeof(full), "%s%s", root, path);
+	snprintf(full, sizeof(full), "%s%s/stat", root.path, path);
+	unlink(full);
+	*strrchr(full, '/') = '\0';
 	rmdir(full);
 }
 
-static void write_online(const char *text)
+static bool write_online(const char *text)
 {
-	char full[256];
-
-	make_folder("/sys/devices/system/cpu");
-	snprintf(full, sizeof(full), "%s/sys/devices/system/cpu/online", root);
-	FILE *f = fopen(full, "w");
-	if (f) {
-		fputs(text, f);
-		fclose(f);
-	}
-}
-
-static void setup(void)
-{
-	strcpy(root, "/tmp/tally-target-XXXXXX");
-	if (!mkdtemp(root))
-		perror("mkdtemp");
-	make_folder("/proc/100/task/100");
-	make_folder("/proc/100/task/103");
-	make_folder("/proc/100/task/99");
-	make_folder("/proc/200/task");
-	write_online("0-1,4\n");
-}
-
-static void teardown(void)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", root);
-	if (system(command))
-		printf("# %s is left\n", root);
+	return fakeroot_file(&root, "/sys/devices/system/cpu/online", text);
 }
 
 static struct tally_place *places;
@@ -75,7 +43,7 @@ static int list(uint32_t scope, int32_t id, bool per_cpu)
 
 	free(places);
 	places = NULL;
-	return target_places(&target, per_cpu, root, &places, &count, &err);
+	return target_places(&target, per_cpu, root.path, &places, &count, &err);
 }
 
 static int list_cpus(const int32_t *cpus, uint32_t n)
@@ -84,7 +52,7 @@ static int list_cpus(const int32_t *cpus, uint32_t n)
 
 	free(places);
 	places = NULL;
-	return target_places(&target, false, root, &places, &count, &err);
+	return target_places(&target, false, root.path, &places, &count, &err);
 }
 
 static void check_place(uint32_t i, int32_t tid, int32_t cpu)
@@ -192,20 +160,20 @@ static void a_new_thread_is_noticed(void)
 	struct tally_target target = { .scope = TALLY_SCOPE_PROCESS, .id = 100 };
 
 	require(list(TALLY_SCOPE_PROCESS, 100, true) == 0);
-	check_int(target_grew(&target, root, places, count), 0);
-	make_folder("/proc/100/task/101");
-	check_int(target_grew(&target, root, places, count), 1);
-	drop_folder("/proc/100/task/101");
-	make_folder("/proc/100/task/2000");
-	check_int(target_grew(&target, root, places, count), 1);
-	drop_folder("/proc/100/task/2000");
+	check_int(target_grew(&target, root.path, places, count), 0);
+	make_thread("/proc/100/task/101");
+	check_int(target_grew(&target, root.path, places, count), 1);
+	drop_thread("/proc/100/task/101");
+	make_thread("/proc/100/task/2000");
+	check_int(target_grew(&target, root.path, places, count), 1);
+	drop_thread("/proc/100/task/2000");
 	/* Fewer threads are fine. */
-	drop_folder("/proc/100/task/99");
-	check_int(target_grew(&target, root, places, count), 0);
-	make_folder("/proc/100/task/99");
+	drop_thread("/proc/100/task/99");
+	check_int(target_grew(&target, root.path, places, count), 0);
+	make_thread("/proc/100/task/99");
 	/* Other scopes follow nobody. */
 	target.scope = TALLY_SCOPE_THREAD;
-	check_int(target_grew(&target, root, places, 0), 0);
+	check_int(target_grew(&target, root.path, places, 0), 0);
 }
 
 static void a_real_process_has_a_thread(void)
@@ -220,7 +188,13 @@ static void a_real_process_has_a_thread(void)
 
 int main(void)
 {
-	setup();
+	/* 200 is ending: its folder is empty of threads. */
+	if (!fakeroot_make(&root) || !make_thread("/proc/100/task/100") ||
+	    !make_thread("/proc/100/task/103") || !make_thread("/proc/100/task/99") ||
+	    !make_thread("/proc/200/task") || !write_online("0-1,4\n")) {
+		printf("Bail out! no made-up machine\n");
+		return 1;
+	}
 	tap_run(a_thread_is_one_place);
 	tap_run(a_process_is_its_threads);
 	tap_run(only_what_is_inherited_is_bound_to_cpus);
@@ -231,7 +205,7 @@ int main(void)
 	tap_run(bad_ids_and_scopes_are_einval);
 	tap_run(a_new_thread_is_noticed);
 	tap_run(a_real_process_has_a_thread);
-	teardown();
+	fakeroot_remove(&root);
 	free(places);
 	return tap_end();
 }
