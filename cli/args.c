@@ -84,6 +84,14 @@ static bool read_double(const char *text, double low, double high, double *out)
 	return true;
 }
 
+static bool add_text(struct texts *list, const char *value)
+{
+	if (list->count == sizeof(list->at) / sizeof(*list->at))
+		return false;
+	list->at[list->count++] = value;
+	return true;
+}
+
 static bool store(const struct arg *arg, const char *value, bool negated)
 {
 	const char *rest;
@@ -95,6 +103,8 @@ static bool store(const struct arg *arg, const char *value, bool negated)
 	case ARG_TEXT:
 		*(const char **)arg->to = value;
 		return true;
+	case ARG_TEXTS:
+		return add_text(arg->to, value);
 	case ARG_U64:
 		return read_number(value, arg->to, &rest) && !*rest;
 	case ARG_SIZE:
@@ -118,6 +128,8 @@ static const char *expected(enum arg_kind kind)
 		return "a number of seconds above 0";
 	case ARG_PERCENT:
 		return "a percentage from 0 to 100";
+	case ARG_TEXTS:
+		return "one of at most 64 values";
 	default:
 		return "a value";
 	}

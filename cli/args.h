@@ -13,10 +13,16 @@
 enum arg_kind {
 	ARG_FLAG,    /* bool *: set; cleared by the name with "no-" put before or taken away */
 	ARG_TEXT,    /* const char ** */
+	ARG_TEXTS,   /* struct texts *: may be given several times */
 	ARG_U64,     /* uint64_t *: a whole number */
 	ARG_SIZE,    /* uint64_t *: a number with B, K, M or G behind it */
 	ARG_SECONDS, /* double *: a positive number of seconds */
 	ARG_PERCENT, /* double *: 0 to 100 */
+};
+
+struct texts {
+	const char *at[64];
+	unsigned count;
 };
 
 struct arg {

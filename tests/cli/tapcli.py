@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of commands share: running them, and TAP. A test is a function marked @test; its name is
+the sentence. It fails by an exception, usually of `assert`, and is skipped by skip("reason")."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+TALLY = os.environ.get("TALLY", "tally")
+TOUCH = os.environ.get("TOUCH", "touch-is-not-built")
+_tests = []
+
+
+class Skip(Exception):
+    pass
+
+
+def skip(reason):
+    raise Skip(reason)
+
+
+def test(function):
+    _tests.append(function)
+    return function
+
+
+def need(program):
+    """The path of a program, or the test is skipped."""
+    return shutil.which(program) or skip(f"{program} is not installed")
+
+
+def run(*words, timeout=60, **more):
+    """Runs a program; its output is text. What is not UTF-8 in it shows as escapes."""
+    return subprocess.run([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=timeout, text=True, errors="backslashreplace", **more)
+
+
+def tally(*words, **more):
+    return run(TALLY, *words, **more)
+
+
+def same(got, want, what="it"):
+    assert got == want, f"{what} is {got!r}, not {want!r}"
+
+
+def has(text, part):
+    assert part in text, f"no {part!r} in {text!r}"
+
+
+def scratch():
+    """A folder that is removed when the `with` ends."""
+    return tempfile.TemporaryDirectory(prefix="tally-test-")
+
+
+def main():
+    failed = 0
+    for number, function in enumerate(_tests, 1):
+        name = function.__name__
+        try:
+            function()
+            print(f"ok {number} - {name}")
+        except Skip as why:
+            print(f"ok {number} - {name} # SKIP {why}")
+        except Exception:  # whatever a test did not expect is its failure
+            failed += 1
+            for line in traceback.format_exc().splitlines():
+                print("#", line)
+            print(f"not ok {number} - {name}")
+        sys.stdout.flush()
+    print(f"1..{len(_tests)}")
+    return 1 if failed else 0
