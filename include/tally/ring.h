@@ -58,7 +58,8 @@ TALLY_API void tally_ring_release(struct tally_ring *ring);
 
 /*
  * What is in the ring now as one or two stretches of raw bytes, for writing them out untouched.
- * Returns 0, 1 or 2. Not to be mixed with next. Since: 0.1
+ * Returns 0, 1 or 2; -EBADMSG when the head is further ahead than the ring is long, which is then
+ * set past all that is in it. Not to be mixed with next. Since: 0.1
  */
 TALLY_API int tally_ring_peek(struct tally_ring *ring, struct iovec spans[2]);
 
