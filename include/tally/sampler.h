@@ -43,7 +43,10 @@ struct tally_sampler_opts {
  * Opens all events of the list on the target, disabled; a COMMAND is enabled by its exec.
  * `events` must outlive the sampler. A frequency beyond kernel.perf_event_max_sample_rate is
  * lowered to it, and one beyond what a machine carries with a software clock (see
- * tally_sampler_rate) too. Errors: as tally_counter_open and tally_ring_open. Since: 0.1
+ * tally_sampler_rate) too. With neither freq nor period each hit of a tracepoint is a sample.
+ * Groups stay groups; with the modifier S only their leader samples, with the counts of all.
+ * Rings whose size is left to the sampler are made smaller until the kernel maps them, down to
+ * 64 KiB. Errors: as tally_counter_open and tally_ring_open. Since: 0.1
  */
 TALLY_API int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 				 const struct tally_target *target,

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+/* The attrs of events that are to be sampled, the rates that a machine carries, and ring sizes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "count/target.h"
+#include "sample/plan.h"
+
+#define DEFAULT_FREQ 4000u /* perf(1)'s */
+
+/*
+ * cpu-clock and task-clock are high-resolution timers, which the kernel's throttling does not see
+ * (perf_swevent_hrtimer()). An interrupt costs up to 50 us in a virtual machine; 100,000 a second
+ * kept a CPU from doing anything else.
+ */
+#define SOFTWARE_CLOCK_FREQ   25000u
+#define SOFTWARE_CLOCK_PERIOD (1000000000u / SOFTWARE_CLOCK_FREQ) /* ns */
+
+#define DEFAULT_MLOCK_KB 516 /* kernel.perf_event_mlock_kb, where it cannot be read */
+
+#define KNOWN_FLAGS                                                      \
+	((uint32_t)(TALLY_SAMPLER_CALLCHAIN | TALLY_SAMPLER_NO_INHERIT | \
+		    TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_BUILD_ID))
+
+#define SAMPLE_TYPE                                                                     \
+	(TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | TALLY_SAMPLE_PERIOD | \
+	 TALLY_SAMPLE_CPU)
+
+/* What names addresses later. One event carries it for all, as with perf(1). */
+#define SIDE_BAND                                                                      \
+	(TALLY_ATTR_MMAP | TALLY_ATTR_MMAP2 | TALLY_ATTR_COMM | TALLY_ATTR_COMM_EXEC | \
+	 TALLY_ATTR_TASK)
+
+/* The flags that are the sampler's to decide. */
+#define OWN_FLAGS                                                                                 \
+	(SIDE_BAND | TALLY_ATTR_BUILD_ID | TALLY_ATTR_DISABLED | TALLY_ATTR_ENABLE_ON_EXEC |      \
+	 TALLY_ATTR_INHERIT | TALLY_ATTR_FREQ | TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL | \
+	 TALLY_ATTR_USE_CLOCKID | TALLY_ATTR_WRITE_BACKWARD)
+
+/* Which the kernel takes from a group's leader only. */
+#define LEADER_FLAGS (TALLY_ATTR_PINNED | TALLY_ATTR_EXCLUSIVE)
+
+static void set_rate(struct tally_attr *attr, const struct tally_sampler_opts *opts)
+{
+	/* Each hit of a tracepoint is a sample unless a rate is asked for, as with perf(1). */
+	if (!opts->freq && !opts->period && attr->type == TALLY_TYPE_TRACEPOINT) {
+		attr->sample_period = attr->sample_period ? attr->sample_period : 1;
+	} else if (opts->period) {
+		attr->sample_period = opts->period;
+	} else {
+		attr->sample_period = opts->freq ? opts->freq : DEFAULT_FREQ;
+		attr->flags |= TALLY_ATTR_FREQ;
+	}
+}
+
+/* A group whose leader samples for all (modifier S): the others only count. */
+static void set_group_read(struct tally_attr *attr, const struct tally_event *event)
+{
+	if (tally_event_leader(event) == tally_event_index(event)) {
+		attr->sample_type |= TALLY_SAMPLE_READ;
+		attr->read_format |= TALLY_READ_GROUP;
+	} else {
+		attr->sample_period = 0;
+		attr->flags &= ~TALLY_ATTR_FREQ;
+	}
+}
+
+static uint64_t own_flags(const struct plan *plan, bool first, bool leads)
+{
+	uint32_t opts = plan->opts.flags;
+	uint64_t flags = TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL;
+
+	/* Followers stay enabled: the leader switches them, by exec too, but never enables them. */
+	if (leads)
+		flags |= TALLY_ATTR_DISABLED | (plan->on_exec ? TALLY_ATTR_ENABLE_ON_EXEC : 0);
+	if (plan->inherit)
+		flags |= TALLY_ATTR_INHERIT;
+	if (first)
+		flags |= SIDE_BAND | (opts & TALLY_SAMPLER_BUILD_ID ? TALLY_ATTR_BUILD_ID : 0);
+	if (!(opts & TALLY_SAMPLER_PERF_CLOCK))
+		flags |= TALLY_ATTR_USE_CLOCKID;
+	return flags;
+}
+
+static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *event,
+		     const struct tally_event *leader)
+{
+	struct tally_attr *attr = &plan->attrs[i];
+	bool leads = leader == event;
+
+	*attr = *tally_event_attr(event);
+	attr->flags = (attr->flags & ~OWN_FLAGS) | own_flags(plan, i == 0, leads);
+	attr->sample_type |= SAMPLE_TYPE | plan->opts.sample_type;
+	if (plan->opts.flags & TALLY_SAMPLER_CALLCHAIN)
+		attr->sample_type |= TALLY_SAMPLE_CALLCHAIN;
+	if (plan->count > 1)
+		attr->sample_type |= TALLY_SAMPLE_IDENTIFIER;
+	attr->read_format = TALLY_READ_ID | TALLY_READ_LOST;
+	attr->clockid = attr->flags & TALLY_ATTR_USE_CLOCKID ? CLOCK_MONOTONIC : 0;
+	set_rate(attr, &plan->opts);
+	if (!leads)
+		attr->flags &= ~LEADER_FLAGS;
+	if (tally_event_reads_group(leader) && tally_event_group_size(leader) > 1)
+		set_group_read(attr, event);
+	plan_clamp(plan, tally_event_name(event), attr);
+}
+
+int plan_init(struct plan *plan, const struct tally_events *events,
+	      const struct tally_target *target, const struct tally_sampler_opts *opts,
+	      struct tally_error *err)
+{
+	*plan = (struct plan){ .count = tally_events_count(events) };
+	int r = opts_read(&plan->opts, sizeof(plan->opts), opts, err);
+	if (r < 0)
+		return r;
+	if (plan->opts.flags & ~KNOWN_FLAGS)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "the flags %#x of tally_sampler_opts are not all known",
+				 plan->opts.flags);
+	r = tally_system_read(&plan->system, sizeof(plan->system), plan->opts.root, err);
+	if (r < 0)
+		return r;
+	plan->inherit = target_inherits(target) && !(plan->opts.flags & TALLY_SAMPLER_NO_INHERIT);
+	/* Threads at any CPU can share a ring with nobody, so that many would need as many rings. */
+	plan->per_cpu = plan->inherit || target->scope == TALLY_SCOPE_PROCESS;
+	plan->on_exec = target->scope == TALLY_SCOPE_COMMAND;
+	plan->attrs = calloc(plan->count, sizeof(*plan->attrs));
+	if (!plan->attrs)
+		return error_nomem(err, "the events to sample");
+	for (uint32_t i = 0; i < plan->count; i++) {
+		const struct tally_event *event = tally_events_at(events, i);
+		set_attr(plan, i, event, tally_events_at(events, tally_event_leader(event)));
+	}
+	return 0;
+}
+
+static bool is_software_clock(const struct tally_attr *attr)
+{
+	return attr->type == TALLY_TYPE_SOFTWARE &&
+	       (attr->config == TALLY_SW_CPU_CLOCK || attr->config == TALLY_SW_TASK_CLOCK);
+}
+
+TALLY_PRINTF(2, 3) static void tell(struct plan *plan, const char *fmt, ...)
+{
+	size_t len = strlen(plan->compromise);
+	va_list ap;
+
+	if (len)
+		len += (size_t)snprintf(plan->compromise + len, sizeof(plan->compromise) - len,
+					"; ");
+	if (len >= sizeof(plan->compromise))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(plan->compromise + len, sizeof(plan->compromise) - len, fmt, ap);
+	va_end(ap);
+}
+
+static bool clamp_freq(struct plan *plan, const char *name, struct tally_attr *attr)
+{
+	uint64_t asked = attr->sample_period;
+	int64_t most = plan->system.max_sample_rate;
+
+	if (most > 0 && attr->sample_period > (uint64_t)most)
+		attr->sample_period = (uint64_t)most;
+	if (is_software_clock(attr) && attr->sample_period > SOFTWARE_CLOCK_FREQ) {
+		attr->sample_period = SOFTWARE_CLOCK_FREQ;
+		tell(plan,
+		     "%s at %u instead of %" PRIu64 " samples a second: the kernel does not "
+		     "throttle software clocks, and more of them starves a CPU",
+		     name, SOFTWARE_CLOCK_FREQ, asked);
+	} else if (attr->sample_period < asked) {
+		tell(plan,
+		     "%s at %" PRIu64 " instead of %" PRIu64 " samples a second, which is "
+		     "kernel.perf_event_max_sample_rate",
+		     name, attr->sample_period, asked);
+	}
+	return attr->sample_period < asked;
+}
+
+bool plan_clamp(struct plan *plan, const char *name, struct tally_attr *attr)
+{
+	if (attr->flags & TALLY_ATTR_FREQ)
+		return clamp_freq(plan, name, attr);
+	if (!attr->sample_period || !is_software_clock(attr) ||
+	    attr->sample_period >= SOFTWARE_CLOCK_PERIOD)
+		return false;
+	tell(plan,
+	     "%s every %u instead of %" PRIu64 " ns: the kernel does not throttle software "
+	     "clocks, and more of them starves a CPU",
+	     name, SOFTWARE_CLOCK_PERIOD, attr->sample_period);
+	attr->sample_period = SOFTWARE_CLOCK_PERIOD;
+	return true;
+}
+
+/*
+ * What an ordinary user may map (perf_mmap(), kernel/events/core.c): perf_event_mlock_kb for each
+ * online CPU, and RLIMIT_MEMLOCK beyond that; metadata pages count.
+ */
+static uint64_t mlock_budget(const struct tally_system *system)
+{
+	int64_t kb = system->mlock_kb > 0 ? system->mlock_kb : DEFAULT_MLOCK_KB;
+	uint64_t cpus = system->online_cpus > 0 ? (uint64_t)system->online_cpus : 1;
+	uint64_t budget;
+
+	if (system->paranoid == -1 || system->capabilities >> CAP_IPC_LOCK & 1)
+		return UINT64_MAX;
+	if (__builtin_mul_overflow((uint64_t)kb * 1024, cpus, &budget) ||
+	    __builtin_add_overflow(budget, system->memlock_soft, &budget))
+		return UINT64_MAX;
+	return budget;
+}
+
+uint64_t plan_ring_bytes(const struct plan *plan, uint32_t rings)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t bytes = PLAN_RING_LARGEST, budget = mlock_budget(&plan->system) / rings;
+
+	if (plan->opts.ring_bytes)
+		return plan->opts.ring_bytes;
+	while (bytes > PLAN_RING_SMALLEST && bytes + page > budget)
+		bytes /= 2;
+	return bytes;
+}
+
+void plan_watermark(struct plan *plan, uint64_t ring_bytes)
+{
+	uint64_t bytes = plan->opts.watermark ? plan->opts.watermark : ring_bytes / 4;
+
+	for (uint32_t i = 0; i < plan->count; i++)
+		plan->attrs[i].wakeup_events = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
+}
+
+void plan_done(struct plan *plan)
+{
+	free(plan->attrs);
+	*plan = (struct plan){ 0 };
+}

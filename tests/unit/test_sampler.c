@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The sampler over a kernel that is made up here: descriptors and maps are counted, every call can
+ * be made to fail, and what was asked for can be looked at.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <tally/sampler.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/sys.h"
+#include "fakeroot.h"
+#include "tap.h"
+
+#define FIRST_FD 1000
+#define MAX_FDS  256
+
+struct fake_event {
+	bool open;
+	struct tally_attr attr;
+	int32_t tid, cpu;
+	int group_fd, output;
+	bool mapped, enabled;
+	short revents;
+};
+
+static struct {
+	struct fake_event events[MAX_FDS];
+	int opened, open_fds, maps;
+	int calls, fail_call, fail_code; /* the how-manieth call fails, from 1 */
+	int failed;
+	int32_t gone_tid; /* perf_event_open answers ESRCH for it */
+	bool no_lost;     /* a kernel before 6.0 */
+	size_t map_limit; /* bytes of a map beyond which map_code is answered; 0: none */
+	int map_code;
+	size_t last_map;
+	int polls, poll_answer;
+	uint64_t lost;
+	void (*on_open)(void);
+} fake;
+
+static struct fakeroot root;
+
+static struct fake_event *event_of(int fd)
+{
+	static struct fake_event none;
+
+	if (!check(fd >= FIRST_FD && fd < FIRST_FD + MAX_FDS && fake.events[fd - FIRST_FD].open))
+		return &none;
+	return &fake.events[fd - FIRST_FD];
+}
+
+/* Whether this call is the one that shall fail. */
+static bool fails(void)
+{
+	if (++fake.calls != fake.fail_call)
+		return false;
+	fake.failed++;
+	return true;
+}
+
+static void remove_thread(int32_t pid, int32_t tid)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/proc/%d/task/%d/comm", root.path, pid, tid);
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+}
+
+static int fake_open_event(void *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
+{
+	const struct tally_attr *a = attr;
+
+	check(flags & PERF_FLAG_FD_CLOEXEC);
+	if (fake.on_open)
+		fake.on_open();
+	if (fails())
+		return fake.fail_code;
+	if (fake.gone_tid && pid == fake.gone_tid) {
+		remove_thread(77, pid);
+		return -ESRCH;
+	}
+	if (a->type == TALLY_TYPE_HARDWARE)
+		return -ENOENT;
+	if (fake.no_lost && a->read_format & TALLY_READ_LOST)
+		return -EINVAL;
+	if (!check(fake.opened < MAX_FDS))
+		return -EMFILE;
+	fake.events[fake.opened] = (struct fake_event){
+		.open = true, .tid = pid, .cpu = cpu, .group_fd = group_fd, .output = -1
+	};
+	memcpy(&fake.events[fake.opened].attr, attr, sizeof(*a) < a->size ? sizeof(*a) : a->size);
+	fake.open_fds++;
+	return FIRST_FD + fake.opened++;
+}
+
+static int fake_ioctl(int fd, unsigned long request, unsigned long arg)
+{
+	struct fake_event *e = event_of(fd);
+
+	if (fails())
+		return fake.fail_code;
+	if (request == PERF_EVENT_IOC_ID) {
+		uint64_t id = (uint64_t)fd * 10;
+		memcpy((void *)arg, &id, sizeof(id));
+	} else if (request == PERF_EVENT_IOC_SET_OUTPUT) {
+		/* perf_event_set_output(): one CPU, one clock, and the target is mapped. */
+		struct fake_event *to = event_of((int)arg);
+		check_int(to->cpu, e->cpu);
+		check_int(to->attr.clockid, e->attr.clockid);
+		check(to->mapped && !e->mapped);
+		check(e->cpu != -1 || e->tid == to->tid);
+		e->output = (int)arg;
+	} else if (request == PERF_EVENT_IOC_ENABLE || request == PERF_EVENT_IOC_DISABLE) {
+		e->enabled = request == PERF_EVENT_IOC_ENABLE;
+	} else {
+		check_u64(request, 0);
+	}
+	return 0;
+}
+
+static int fake_mmap(void **addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	struct fake_event *e = event_of(fd);
+
+	if (fails())
+		return fake.fail_code;
+	if (fake.map_limit && len > fake.map_limit)
+		return fake.map_code;
+	/* perf_mmap(): an inherited event must be bound to a CPU. */
+	if (!check(e->cpu >= 0 || !(e->attr.flags & TALLY_ATTR_INHERIT)))
+		return -EINVAL;
+	e->mapped = true;
+	fake.maps++;
+	fake.last_map = len;
+	*addr = calloc(1, 4096); /* the first page is enough: nobody writes records here */
+	return 0;
+}
+
+static int fake_munmap(void *addr, size_t len)
+{
+	fake.maps--;
+	free(addr);
+	return 0;
+}
+
+static int fake_close(int fd)
+{
+	if (fd < FIRST_FD) /* a small file */
+		return sys_kernel.close(fd);
+	event_of(fd)->open = false;
+	fake.open_fds--;
+	return 0;
+}
+
+static ssize_t fake_read(int fd, void *buf, size_t len)
+{
+	if (fd < FIRST_FD)
+		return sys_kernel.read(fd, buf, len);
+	struct fake_event *e = event_of(fd);
+	uint64_t words[8] = { 1, 100, 7, fake.lost, 200, 8, 1000 };
+	bool group = e->attr.read_format & TALLY_READ_GROUP;
+
+	if (fails())
+		return fake.fail_code;
+	const uint64_t *from = group ? words : words + 1;
+	size_t n = group ? sizeof(uint64_t) * 7 : sizeof(uint64_t) * 3;
+	if (len < n)
+		return -ENOSPC;
+	words[0] = 2;
+	memcpy(buf, from, n);
+	return (ssize_t)n;
+}
+
+static int fake_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	int ready = 0;
+
+	fake.polls++;
+	if (fake.poll_answer < 0)
+		return fake.poll_answer;
+	for (nfds_t i = 0; i < count; i++) {
+		fds[i].revents = fds[i].fd < 0 ? 0 : event_of(fds[i].fd)->revents;
+		ready += fds[i].revents != 0;
+	}
+	return ready;
+}
+
+const struct sys_table *sys(void)
+{
+	static struct sys_table table;
+
+	table = sys_kernel;
+	table.perf_event_open = fake_open_event;
+	table.ioctl = fake_ioctl;
+	table.read = fake_read;
+	table.close = fake_close;
+	table.mmap = fake_mmap;
+	table.munmap = fake_munmap;
+	table.poll = fake_poll;
+	return &table;
+}
+
+static void fake_reset(void)
+{
+	memset(&fake, 0, sizeof(fake));
+}
+
+/* Whether all that was opened and mapped is gone again. */
+static bool nothing_leaked(void)
+{
+	bool closed = check_int(fake.open_fds, 0);
+
+	return check_int(fake.maps, 0) && closed;
+}
+
+#define USER "CapEff:\t0000000000000000\n"
+#define ROOT "CapEff:\t000001ffffffffff\n"
+
+static void make_root(const char *status)
+{
+	require(fakeroot_make(&root));
+	fakeroot_file(&root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
+	fakeroot_file(&root, "/proc/sys/kernel/perf_event_max_sample_rate", "50000\n");
+	fakeroot_file(&root, "/proc/sys/kernel/perf_event_mlock_kb", "516\n");
+	fakeroot_file(&root, "/sys/devices/system/cpu/online", "0-3\n");
+	fakeroot_file(&root, "/proc/self/status", status);
+}
+
+static void add_thread(int32_t pid, int32_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	fakeroot_file(&root, path, "x\n");
+}
+
+static struct tally_events *events_of(const char *text)
+{
+	struct tally_events *events = NULL;
+	struct tally_error err;
+
+	check_int(tally_events_parse(&events, text,
+				     TALLY_OPTS(events, .fallback = TALLY_FALLBACK_CPU_CLOCK |
+								    TALLY_FALLBACK_NEWER_BITS),
+				     &err),
+		  0);
+	return events;
+}
+
+static const struct tally_target all_cpus = { .scope = TALLY_SCOPE_CPUS };
+static const struct tally_target command = { .scope = TALLY_SCOPE_COMMAND, .id = 77 };
+static const struct tally_target process = { .scope = TALLY_SCOPE_PROCESS, .id = 77 };
+static const struct tally_target thread = { .scope = TALLY_SCOPE_THREAD, .id = 78 };
+static const struct tally_target self = { .scope = TALLY_SCOPE_SELF };
+
+static struct tally_sampler *open_with(struct tally_events *events,
+				       const struct tally_target *target,
+				       struct tally_sampler_opts *opts)
+{
+	struct tally_sampler *s = NULL;
+	struct tally_error err = { 0 };
+
+	opts->size = sizeof(*opts);
+	opts->root = root.path;
+	if (!check_int(tally_sampler_open(&s, events, target, opts, &err), 0))
+		printf("# %s\n", err.text);
+	return s;
+}
+
+/* Opens `text` on a target, looks at it by `look`, and checks that nothing remains. */
+static void with(const char *text, const struct tally_target *target,
+		 struct tally_sampler_opts opts, void (*look)(struct tally_sampler *s))
+{
+	struct tally_events *events = events_of(text);
+	struct tally_sampler *s = open_with(events, target, &opts);
+
+	if (s)
+		look(s);
+	tally_sampler_close(s);
+	tally_events_free(events);
+	nothing_leaked();
+	fakeroot_remove(&root);
+}
+
+static void look_at_rings(struct tally_sampler *s)
+{
+	check_int(tally_sampler_rings(s), 4);
+	check_int(fake.maps, 4);
+	check_int(fake.opened, 8);
+	check_u64(tally_ring_size(tally_sampler_ring(s, 3)), 8 << 20);
+	check(tally_sampler_ring(s, 4) == NULL);
+	for (int i = 0; i < 8; i++) {
+		const struct fake_event *e = &fake.events[i];
+		check_int(e->tid, -1);
+		check_int(e->cpu, i / 2);
+		check_int(e->mapped, i % 2 == 0);
+		check_int(e->output, i % 2 ? FIRST_FD + i - 1 : -1);
+	}
+	const uint64_t *ids = NULL;
+	check_int(tally_sampler_ids(s, 1, &ids), 4);
+	for (int i = 0; i < 4; i++)
+		check_u64(ids[i], (uint64_t)(FIRST_FD + 2 * i + 1) * 10);
+	check_int(tally_sampler_ids(s, 2, &ids), 0);
+}
+
+static void cpus_have_a_ring_each(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults,context-switches", &all_cpus, (struct tally_sampler_opts){ 0 },
+	     look_at_rings);
+}
+
+static void look_at_process(struct tally_sampler *s)
+{
+	check_int(tally_sampler_rings(s), 4);
+	check_int(fake.opened, 12);
+	for (int i = 0; i < 12; i++) {
+		const struct fake_event *e = &fake.events[i];
+		check_int(e->tid, 77 + i / 4);
+		check_int(e->cpu, i % 4);
+		check_int(e->output, i < 4 ? -1 : FIRST_FD + i % 4);
+		check(e->attr.flags & TALLY_ATTR_INHERIT);
+	}
+}
+
+static void threads_share_the_rings_of_the_cpus(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	for (int i = 0; i < 3; i++)
+		add_thread(77, 77 + i);
+	with("page-faults", &process, (struct tally_sampler_opts){ 0 }, look_at_process);
+}
+
+static void look_at_gone(struct tally_sampler *s)
+{
+	const uint64_t *ids;
+
+	check_int(tally_sampler_rings(s), 4);
+	check_int(fake.open_fds, 8);
+	check_int(tally_sampler_ids(s, 0, &ids), 8);
+	check_u64(ids[7], (uint64_t)(FIRST_FD + 7) * 10);
+}
+
+static void a_thread_that_ends_meanwhile_is_left_out(void)
+{
+	/* The first one too: then another opens the rings. */
+	for (int32_t gone = 77; gone < 80; gone++) {
+		fake_reset();
+		make_root(ROOT);
+		for (int i = 0; i < 3; i++)
+			add_thread(77, 77 + i);
+		fake.gone_tid = gone;
+		with("page-faults", &process, (struct tally_sampler_opts){ 0 }, look_at_gone);
+	}
+}
+
+static void a_process_that_is_gone_is_an_error(void)
+{
+	struct tally_events *events = events_of("page-faults");
+	struct tally_sampler *s = NULL;
+	struct tally_error err = { 0 };
+
+	fake_reset();
+	make_root(ROOT);
+	add_thread(77, 77);
+	fake.gone_tid = 77;
+	check_int(tally_sampler_open(&s, events, &process, TALLY_OPTS(sampler, .root = root.path),
+				     &err),
+		  -ESRCH);
+	check_int(err.code, -ESRCH);
+	check(s == NULL);
+	nothing_leaked();
+	fakeroot_remove(&root);
+	tally_events_free(events);
+}
+
+static void start_a_thread(void)
+{
+	fake.on_open = NULL;
+	add_thread(77, 90);
+}
+
+static void look_at_grown(struct tally_sampler *s)
+{
+	check_int(fake.opened, 4 + 8);
+	check_int(fake.open_fds, 8);
+	check_int(fake.events[8].tid, 90);
+	check_int(fake.maps, 4);
+}
+
+static void a_thread_that_starts_meanwhile_is_found(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	add_thread(77, 77);
+	fake.on_open = start_a_thread;
+	with("page-faults", &process, (struct tally_sampler_opts){ 0 }, look_at_grown);
+}
+
+static void every_failure_leaves_nothing_behind(void)
+{
+	static const struct tally_target *const targets[] = { &all_cpus, &command, &self };
+	struct tally_events *events = events_of("{page-faults,context-switches},cpu-clock");
+	int steps = 0;
+
+	make_root(ROOT);
+	for (size_t t = 0; t < ARRAY_SIZE(targets); t++)
+		for (int call = 1;; call++) {
+			struct tally_sampler *s = NULL;
+			struct tally_error err = { 0 };
+			fake_reset();
+			fake.fail_call = call;
+			fake.fail_code = -EIO;
+			int r = tally_sampler_open(&s, events, targets[t],
+						   TALLY_OPTS(sampler, .root = root.path), &err);
+			if (!fake.failed) {
+				check_int(r, 0);
+				tally_sampler_close(s);
+				nothing_leaked();
+				break;
+			}
+			steps++;
+			if (!check_int(r, -EIO) || !check_int(err.code, -EIO) ||
+			    !check(err.text[0] && s == NULL) || !nothing_leaked())
+				return;
+		}
+	/* On each of 4 CPUs: 3 events, 3 ids, a map, 2 redirections. */
+	check_int(steps, 4 * 9 + 4 * 9 + 9);
+	fakeroot_remove(&root);
+	tally_events_free(events);
+}
+
+static void look_at_attrs(struct tally_sampler *s)
+{
+	const uint64_t side_band = TALLY_ATTR_MMAP | TALLY_ATTR_MMAP2 | TALLY_ATTR_COMM |
+				   TALLY_ATTR_COMM_EXEC | TALLY_ATTR_TASK;
+	const uint64_t both = TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL | TALLY_ATTR_FREQ |
+			      TALLY_ATTR_USE_CLOCKID | TALLY_ATTR_DISABLED;
+	const struct tally_attr *first = &fake.events[0].attr, *second = &fake.events[1].attr;
+
+	check_u64(first->flags & side_band, side_band);
+	check_u64(second->flags & side_band, 0);
+	check_u64(first->flags & both, both);
+	check_u64(second->flags & both, both);
+	check_u64(first->flags & (TALLY_ATTR_INHERIT | TALLY_ATTR_ENABLE_ON_EXEC), 0);
+	check_int(first->clockid, 1);
+	check_u64(first->sample_type, TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME |
+					      TALLY_SAMPLE_PERIOD | TALLY_SAMPLE_CPU |
+					      TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_CALLCHAIN |
+					      TALLY_SAMPLE_ADDR);
+	check_u64(second->sample_type, first->sample_type);
+	check_u64(first->read_format, TALLY_READ_ID | TALLY_READ_LOST);
+	check_u64(first->sample_period, 4000);
+	check_u64(first->wakeup_events, 2 << 20);
+	check_u64(tally_sampler_layout(s, 1)->sample_type, second->sample_type);
+	check_int(tally_sampler_layout(s, 1)->sample_id_all, 1);
+	check_mem(tally_sampler_attr(s, 1), second, sizeof(*second));
+	check(tally_sampler_attr(s, 2) == NULL && tally_sampler_layout(s, 2) == NULL);
+	check_u64(tally_sampler_rate(s, 0), 4000);
+	check_str(tally_sampler_compromise(s), NULL);
+}
+
+static void attrs_are_as_the_contract_says(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults,context-switches", &thread,
+	     (struct tally_sampler_opts){ .flags = TALLY_SAMPLER_CALLCHAIN,
+					  .sample_type = TALLY_SAMPLE_ADDR },
+	     look_at_attrs);
+}
+
+static void look_at_command(struct tally_sampler *s)
+{
+	uint64_t flags = fake.events[0].attr.flags;
+
+	check(flags & TALLY_ATTR_ENABLE_ON_EXEC && flags & TALLY_ATTR_DISABLED);
+	check(flags & TALLY_ATTR_INHERIT);
+	check_int(tally_sampler_rings(s), 4);
+	check_u64(fake.events[0].attr.sample_type & TALLY_SAMPLE_IDENTIFIER, 0);
+}
+
+static void look_at_command_alone(struct tally_sampler *s)
+{
+	uint64_t flags = fake.events[0].attr.flags;
+
+	check(flags & TALLY_ATTR_ENABLE_ON_EXEC);
+	check_u64(flags & (TALLY_ATTR_INHERIT | TALLY_ATTR_USE_CLOCKID), 0);
+	check(flags & TALLY_ATTR_BUILD_ID);
+	check_int(fake.events[0].attr.clockid, 0);
+	check_int(tally_sampler_rings(s), 1);
+	check_int(fake.events[0].cpu, -1);
+	check_u64(tally_ring_size(tally_sampler_ring(s, 0)), 131072);
+	check_u64(fake.events[0].attr.wakeup_events, 1000);
+	check_u64(fake.events[0].attr.sample_period, 5000);
+	check_u64(tally_sampler_rate(s, 0), 0);
+}
+
+static void a_command_starts_with_its_exec(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults", &command, (struct tally_sampler_opts){ 0 }, look_at_command);
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults", &command,
+	     (struct tally_sampler_opts){ .flags = TALLY_SAMPLER_NO_INHERIT |
+						   TALLY_SAMPLER_PERF_CLOCK |
+						   TALLY_SAMPLER_BUILD_ID,
+					  .period = 5000,
+					  .freq = 99,
+					  .ring_bytes = 131072,
+					  .watermark = 1000 },
+	     look_at_command_alone);
+}
+
+static void look_at_group(struct tally_sampler *s)
+{
+	for (int cpu = 0; cpu < 4; cpu++) {
+		const struct fake_event *e = &fake.events[3 * cpu];
+		check_int(e[0].group_fd, -1);
+		check_int(e[1].group_fd, FIRST_FD + 3 * cpu);
+		check_int(e[2].group_fd, -1);
+		check(e[0].attr.flags & TALLY_ATTR_DISABLED);
+		/* A follower that is disabled would stay so when its leader is enabled. */
+		check(!(e[1].attr.flags & TALLY_ATTR_DISABLED));
+		check(e[2].attr.flags & TALLY_ATTR_DISABLED);
+		check_u64(e[1].attr.sample_period, 4000);
+	}
+}
+
+static void look_at_read_group(struct tally_sampler *s)
+{
+	const struct tally_attr *leader = &fake.events[0].attr, *follower = &fake.events[1].attr;
+	uint64_t lost = 0;
+
+	check(leader->sample_type & TALLY_SAMPLE_READ);
+	check_u64(leader->read_format, TALLY_READ_ID | TALLY_READ_LOST | TALLY_READ_GROUP);
+	check_u64(leader->sample_period, 4000);
+	check(!(follower->sample_type & TALLY_SAMPLE_READ));
+	check_u64(follower->sample_period, 0);
+	check(!(follower->flags & TALLY_ATTR_FREQ));
+	/* The leader's descriptor answers for the group; each loss counts once. */
+	fake.lost = 5;
+	check_int(tally_sampler_lost(s, &lost), 0);
+	check_u64(lost, 4 * (5 + 5));
+}
+
+static void groups_stay_groups(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("{page-faults,context-switches},minor-faults", &all_cpus,
+	     (struct tally_sampler_opts){ 0 }, look_at_group);
+	fake_reset();
+	make_root(ROOT);
+	with("{page-faults,context-switches}:S", &all_cpus, (struct tally_sampler_opts){ 0 },
+	     look_at_read_group);
+}
+
+static void look_at_lost(struct tally_sampler *s)
+{
+	uint64_t lost = 99;
+
+	fake.lost = 3;
+	check_int(tally_sampler_lost(s, &lost), 0);
+	check_u64(lost, fake.no_lost ? 0 : 8 * 3);
+	fake.fail_call = fake.calls + 3;
+	fake.fail_code = -EIO;
+	lost = 99;
+	check_int(tally_sampler_lost(s, &lost), fake.no_lost ? 0 : -EIO);
+	check_u64(lost, fake.no_lost ? 0 : 99);
+}
+
+static void losses_are_summed_where_the_kernel_tells(void)
+{
+	for (int old = 0; old < 2; old++) {
+		fake_reset();
+		make_root(ROOT);
+		fake.no_lost = old;
+		with("page-faults,context-switches", &all_cpus, (struct tally_sampler_opts){ 0 },
+		     look_at_lost);
+	}
+}
+
+static void look_at_high_rates(struct tally_sampler *s)
+{
+	check_u64(tally_sampler_rate(s, 0), 50000);
+	check_u64(tally_sampler_rate(s, 1), 25000);
+	check_u64(fake.events[0].attr.sample_period, 50000);
+	check_u64(fake.events[1].attr.sample_period, 25000);
+	check_has(tally_sampler_compromise(s), "kernel.perf_event_max_sample_rate");
+	check_has(tally_sampler_compromise(s), "task-clock at 25000 instead of 100000");
+}
+
+static void look_at_short_periods(struct tally_sampler *s)
+{
+	check_u64(fake.events[0].attr.sample_period, 10000);
+	check_u64(fake.events[1].attr.sample_period, 40000);
+	check_has(tally_sampler_compromise(s), "cpu-clock every 40000 instead of 10000 ns");
+}
+
+static void look_at_fallback(struct tally_sampler *s)
+{
+	/* The kernel refuses cycles; cpu-clock at that rate would starve a CPU. */
+	check_u64(tally_sampler_rate(s, 0), 25000);
+	for (int i = 0; i < fake.opened; i++)
+		if (fake.events[i].open)
+			check_u64(fake.events[i].attr.sample_period, 25000);
+	check_int(tally_sampler_attr(s, 0)->type, TALLY_TYPE_SOFTWARE);
+	check_has(tally_sampler_compromise(s), "25000 instead of 50000");
+}
+
+static void rates_that_starve_a_machine_are_lowered(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults,task-clock", &self, (struct tally_sampler_opts){ .freq = 100000 },
+	     look_at_high_rates);
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults,cpu-clock", &self, (struct tally_sampler_opts){ .period = 10000 },
+	     look_at_short_periods);
+	fake_reset();
+	make_root(ROOT);
+	with("cycles", &all_cpus, (struct tally_sampler_opts){ .freq = 50000 }, look_at_fallback);
+}
+
+static uint64_t expected_ring;
+
+static void look_at_size(struct tally_sampler *s)
+{
+	check_u64(tally_ring_size(tally_sampler_ring(s, 0)), expected_ring);
+	for (int i = 0; i < fake.opened; i++)
+		if (fake.events[i].open)
+			check_u64(fake.events[i].attr.wakeup_events, expected_ring / 4);
+}
+
+static void rings_shrink_to_what_the_kernel_maps(void)
+{
+	static const int codes[] = { -EPERM, -ENOMEM };
+
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++)
+		for (expected_ring = 65536; expected_ring <= 4 << 20; expected_ring *= 4) {
+			fake_reset();
+			make_root(ROOT);
+			fake.map_limit = expected_ring + (size_t)sysconf(_SC_PAGESIZE);
+			fake.map_code = codes[i];
+			with("page-faults,context-switches", &self,
+			     (struct tally_sampler_opts){ 0 }, look_at_size);
+		}
+}
+
+static void rings_that_cannot_shrink_are_an_error(void)
+{
+	static const struct {
+		uint64_t asked;
+		int code;
+	} cases[] = { { 0, -EPERM }, { 0, -ENOMEM }, { 1 << 20, -EPERM }, { 0, -EINVAL } };
+	struct tally_events *events = events_of("page-faults");
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct tally_sampler *s = NULL;
+		struct tally_error err = { 0 };
+		fake_reset();
+		make_root(ROOT);
+		/* An explicit size is taken at its word though a smaller one would do. */
+		fake.map_limit = cases[i].asked ? 65536 + 4096 : 1;
+		fake.map_code = cases[i].code;
+		check_int(tally_sampler_open(&s, events, &all_cpus,
+					     TALLY_OPTS(sampler, .root = root.path,
+							.ring_bytes = cases[i].asked),
+					     &err),
+			  cases[i].code);
+		check_int(err.code, cases[i].code);
+		if (cases[i].code == -EPERM)
+			check_int(err.cause, TALLY_CAUSE_MLOCK_LIMIT);
+		check(s == NULL);
+		nothing_leaked();
+		fakeroot_remove(&root);
+	}
+	tally_events_free(events);
+}
+
+static void rings_fit_the_budget_of_a_user(void)
+{
+	/* 4 CPUs of 516 KiB and what RLIMIT_MEMLOCK adds; a page more than the data each. */
+	static const struct {
+		const struct tally_target *target;
+		rlim_t memlock;
+		uint64_t bytes;
+	} cases[] = {
+		{ &all_cpus, 0, 512 << 10 },          { &self, 0, 2 << 20 },
+		{ &all_cpus, 8 << 20, 2 << 20 },      { &self, 8 << 20, 8 << 20 },
+		{ &all_cpus, 2112 << 10, 1 << 20 },   { &all_cpus, 2048 << 10, 1 << 20 },
+		{ &all_cpus, 2000 << 10, 512 << 10 },
+	};
+	struct rlimit before, limit;
+
+	getrlimit(RLIMIT_MEMLOCK, &before);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		limit = before;
+		limit.rlim_cur = cases[i].memlock;
+		if (setrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+			tap_skip("RLIMIT_MEMLOCK cannot be set to 8 MiB here");
+		fake_reset();
+		make_root(USER);
+		expected_ring = cases[i].bytes;
+		with("page-faults", cases[i].target, (struct tally_sampler_opts){ 0 },
+		     look_at_size);
+	}
+	setrlimit(RLIMIT_MEMLOCK, &before);
+}
+
+static void look_at_switching(struct tally_sampler *s)
+{
+	check(!fake.events[0].enabled && !fake.events[7].enabled);
+	check_int(tally_sampler_enable(s), 0);
+	for (int i = 0; i < 8; i++)
+		check(fake.events[i].enabled);
+	/* One that fails does not keep the others from being switched. */
+	fake.fail_call = fake.calls + 2;
+	fake.fail_code = -EIO;
+	check_int(tally_sampler_disable(s), -EIO);
+	for (int i = 0; i < 8; i++)
+		check_int(fake.events[i].enabled, i == 1);
+}
+
+static void all_events_are_switched(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults,context-switches", &all_cpus, (struct tally_sampler_opts){ 0 },
+	     look_at_switching);
+}
+
+/* Two threads on four CPUs: rings 0 to 3 are mapped by 77's events, 78's write there too. */
+static void look_at_waiting(struct tally_sampler *s)
+{
+	check_int(tally_sampler_wait(s, 0), 0);
+	fake.events[2].revents = POLLIN;
+	check_int(tally_sampler_wait(s, 1000), 1);
+	fake.poll_answer = -EINTR;
+	check_int(tally_sampler_wait(s, -1), -EINTR);
+	fake.poll_answer = 0;
+
+	/* The thread that mapped the rings has ended, the other one goes on. */
+	fake.events[2].revents = 0;
+	for (int i = 0; i < 4; i++)
+		fake.events[i].revents = POLLHUP;
+	check_int(tally_sampler_wait(s, 0), 0);
+	fake.events[7].revents = POLLIN;
+	check_int(tally_sampler_wait(s, 0), 1);
+	/* Its last data and its end at once: the data first. */
+	for (int i = 4; i < 8; i++)
+		fake.events[i].revents = i == 6 ? POLLIN | POLLHUP : POLLHUP;
+	check_int(tally_sampler_wait(s, -1), 1);
+	check_int(tally_sampler_wait(s, -1), -EPIPE);
+	/* Nobody is polled any more: it would spin. */
+	fake.polls = 0;
+	check_int(tally_sampler_wait(s, -1), -EPIPE);
+	check_int(fake.polls, 0);
+}
+
+static void waiting_ends_with_the_last_thread(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	add_thread(77, 77);
+	add_thread(77, 78);
+	with("page-faults", &process, (struct tally_sampler_opts){ 0 }, look_at_waiting);
+}
+
+static void options_are_checked(void)
+{
+	struct tally_events *events = events_of("page-faults");
+	struct tally_sampler_opts opts = { .size = sizeof(opts), .flags = 1u << 30 };
+	struct tally_sampler *s = NULL;
+	struct tally_error err;
+
+	fake_reset();
+	check_int(tally_sampler_open(&s, events, &self, &opts, &err), -EINVAL);
+	check_has(err.text, "0x40000000");
+	opts.size = 0;
+	check_int(tally_sampler_open(&s, events, &self, &opts, &err), -EINVAL);
+	struct tally_target nobody = { .scope = 99 };
+	check_int(tally_sampler_open(&s, events, &nobody, NULL, &err), -EINVAL);
+	check(s == NULL);
+	tally_sampler_close(NULL);
+	nothing_leaked();
+	tally_events_free(events);
+}
+
+int main(void)
+{
+	tap_run(cpus_have_a_ring_each);
+	tap_run(threads_share_the_rings_of_the_cpus);
+	tap_run(a_thread_that_ends_meanwhile_is_left_out);
+	tap_run(a_process_that_is_gone_is_an_error);
+	tap_run(a_thread_that_starts_meanwhile_is_found);
+	tap_run(every_failure_leaves_nothing_behind);
+	tap_run(attrs_are_as_the_contract_says);
+	tap_run(a_command_starts_with_its_exec);
+	tap_run(groups_stay_groups);
+	tap_run(losses_are_summed_where_the_kernel_tells);
+	tap_run(rates_that_starve_a_machine_are_lowered);
+	tap_run(rings_shrink_to_what_the_kernel_maps);
+	tap_run(rings_that_cannot_shrink_are_an_error);
+	tap_run(rings_fit_the_budget_of_a_user);
+	tap_run(all_events_are_switched);
+	tap_run(waiting_ends_with_the_last_thread);
+	tap_run(options_are_checked);
+	return tap_end();
+}
