@@ -151,10 +151,12 @@ static int open_reader(struct tally_reader **out, int fd, bool owns_fd, const ch
 	r->src.fd = fd;
 	r->src.name = r->name = strdup(name);
 	r->sections = calloc(1, sizeof(*r->sections));
-	if (!r->name || !r->sections || stream_init(&r->stream, &r->src) < 0)
+	if (!r->name || !r->sections)
 		goto fail;
 	r->sections->src = &r->src;
 	ret = check_kind(r, err);
+	if (ret == 0)
+		ret = stream_init(&r->stream, &r->src);
 	if (ret == 0)
 		ret = open_parts(r, err);
 	if (ret < 0)

@@ -30,7 +30,8 @@
 int stream_init(struct stream *s, struct source *src)
 {
 	s->src = src;
-	s->buf = malloc(BUFFER_SIZE);
+	s->room = src->size < BUFFER_SIZE ? (size_t)src->size : BUFFER_SIZE;
+	s->buf = malloc(s->room + 1);
 	return s->buf ? 0 : -ENOMEM;
 }
 
@@ -70,7 +71,7 @@ static int refill(struct stream *s, struct tally_error *err)
 	s->have -= s->at;
 	s->at = 0;
 	uint64_t next = s->offset + s->have;
-	size_t want = BUFFER_SIZE - s->have;
+	size_t want = s->room - s->have;
 	if (want > s->end - next)
 		want = (size_t)(s->end - next);
 	if (!want)

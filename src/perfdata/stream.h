@@ -8,14 +8,14 @@
 struct stream {
 	struct source *src;
 	uint8_t *buf;
-	size_t have, at;     /* bytes in the buffer, and how many of them are behind us */
-	uint64_t offset;     /* in the file, of the buffer's first byte */
-	uint64_t skip;       /* bytes behind the last record that are no records */
-	uint64_t start, end; /* where the records are */
-	uint64_t sure_end;   /* behind it, bytes that look like no record end the stream */
-	uint64_t count;      /* records handed out */
-	bool exact;          /* `end` is what the writer said: a record across it is damage */
-	bool went_beyond;    /* of sure_end */
+	size_t room, have, at; /* of the buffer; bytes in it; how many of them are behind us */
+	uint64_t offset;       /* in the file, of the buffer's first byte */
+	uint64_t skip;         /* bytes behind the last record that are no records */
+	uint64_t start, end;   /* where the records are */
+	uint64_t sure_end;     /* behind it, bytes that look like no record end the stream */
+	uint64_t count;        /* records handed out */
+	bool exact;            /* `end` is what the writer said: a record across it is damage */
+	bool went_beyond;      /* of sure_end */
 };
 
 struct stream_record {
@@ -24,7 +24,7 @@ struct stream_record {
 	uint32_t len, type;
 };
 
-/* Allocates the buffer. -ENOMEM. */
+/* Allocates the buffer, for a file whose size is known. -ENOMEM. */
 int stream_init(struct stream *s, struct source *src);
 void stream_rewind(struct stream *s);
 /* 1, 0 at the end, -EBADMSG at damage, or what pread(2) says. */

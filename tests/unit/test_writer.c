@@ -131,7 +131,8 @@ static void spill(const char *path, const char *text)
 static bool holds(const char *path, const char *text)
 {
 	struct handmade h = { 0 };
-	bool same = slurp(path, &h) && h.len == strlen(text) && !memcmp(h.at, text, h.len);
+	bool same = slurp(path, &h) && h.len == strlen(text) &&
+		    (!h.len || !memcmp(h.at, text, h.len));
 
 	hm_done(&h);
 	return same;

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reader over perf.data files of other projects. They are not part of this tree: the folder
+ * perfdata in $TALLY_SHARED has them, with an INDEX.tsv that says, by other programs' reckoning,
+ * what is in each. Columns: 0 file, 4 format, 5 machine and byte order, 6 version of perf, 7
+ * kernel, 8 attr size, 11 records by type ("MMAP:58 FORK:564"), 14 what makes it hard.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <tally/reader.h>
+
+#include "tap.h"
+
+enum {
+	FILE_NAME,
+	FORMAT = 4,
+	MACHINE,
+	PERF,
+	KERNEL,
+	ATTR_SIZE,
+	RECORDS = 11,
+	HARD = 14,
+	COLUMNS
+};
+enum {
+	TYPES = 128
+};
+
+/* Splits a line at its tabs; columns that are missing are empty. */
+static void split(char *line, char **columns)
+{
+	line[strcspn(line, "\n")] = '\0';
+	for (int i = 0; i < COLUMNS; i++) {
+		columns[i] = line;
+		line += strcspn(line, "\t");
+		if (*line)
+			*line++ = '\0';
+	}
+}
+
+/* perf prints HEADER_ATTR as ATTR. */
+static const char *short_name(const char *name)
+{
+	return strncmp(name, "HEADER_", 7) ? name : name + 7;
+}
+
+static uint32_t type_of(const char *name)
+{
+	for (uint32_t type = 1; type < TYPES; type++) {
+		const char *known = tally_record_type_name(type);
+		if (known && !strcmp(short_name(known), short_name(name)))
+			return type;
+	}
+	printf("# no record type is called %s\n", name);
+	return 0;
+}
+
+static void check_counts(const uint64_t *counts, char *records)
+{
+	uint64_t want[TYPES] = { 0 };
+
+	for (char *word = strtok(records, " "); word; word = strtok(NULL, " ")) {
+		char *colon = strchr(word, ':');
+		*colon = '\0';
+		want[type_of(word)] = strtoull(colon + 1, NULL, 10);
+	}
+	for (uint32_t type = 0; type < TYPES; type++)
+		if (!check_u64(counts[type], want[type]))
+			printf("# ... records of type %u\n", type);
+}
+
+static void check_text(const struct tally_reader *r, uint32_t feature, const char *column)
+{
+	const char *got = tally_reader_text(r, feature);
+
+	if (strcmp(column, "?") != 0)
+		check_str(got, column);
+}
+
+static void check_description(const struct tally_reader *r, char **columns)
+{
+	columns[MACHINE][strcspn(columns[MACHINE], " ")] = '\0';
+	check_text(r, TALLY_FEATURE_ARCH, columns[MACHINE]);
+	check_text(r, TALLY_FEATURE_VERSION, columns[PERF]);
+	check_text(r, TALLY_FEATURE_OSRELEASE, columns[KERNEL]);
+	check_int(tally_reader_swapped(r), !strncmp(columns[FORMAT], "2ELIFREP", 8));
+	for (uint32_t i = 0; i < tally_reader_events(r); i++) {
+		check_int(tally_reader_event(r, i)->raw_attr_len, atoi(columns[ATTR_SIZE]));
+		check(tally_reader_event(r, i)->name[0]);
+	}
+}
+
+static void check_end(int ret, const struct tally_error *err, const char *hard)
+{
+	const char *stop = strstr(hard, "stop at ");
+	char offset[64];
+
+	if (strncmp(hard, "CORRUPT", 7) != 0) {
+		if (!check_int(ret, 0))
+			printf("# %s\n", err->text);
+		return;
+	}
+	check_int(ret, -EBADMSG);
+	snprintf(offset, sizeof(offset), "offset %d", stop ? atoi(stop + 8) : -1);
+	check_has(err->text, offset);
+}
+
+/* Records that hold compressed ones count as what they are. */
+static void check_file(const char *folder, char **columns)
+{
+	char path[4096];
+	struct tally_reader *r = NULL;
+	struct tally_reader_record rec;
+	struct tally_record decoded;
+	struct tally_error err = { 0 };
+	uint64_t counts[TYPES] = { 0 }, undecoded = 0;
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, columns[FILE_NAME]);
+	if (!check_int(tally_reader_open(&r, path, NULL, &err), 0)) {
+		printf("# %s\n", err.text);
+		return;
+	}
+	while ((ret = tally_reader_next(r, &rec, &err)) > 0) {
+		counts[rec.type < TYPES ? rec.type : 0]++;
+		undecoded += tally_record_decode(rec.layout, rec.bytes, rec.len, &decoded,
+						 sizeof(decoded)) < 0;
+	}
+	check_end(ret, &err, columns[HARD]);
+	check_u64(undecoded, 0);
+	check_counts(counts, columns[RECORDS]);
+	check_description(r, columns);
+	tally_reader_close(r);
+}
+
+/* Each file is a test by its name. */
+static const char *shared_folder;
+static char **current;
+
+static void read_current(void)
+{
+	check_file(shared_folder, current);
+}
+
+static void public_files_are_read(void)
+{
+	tap_skip("TALLY_SHARED names no folder with perfdata/INDEX.tsv");
+}
+
+int main(void)
+{
+	static char folder[2048], index_path[4096], line[65536];
+	const char *shared = getenv("TALLY_SHARED");
+	char *columns[COLUMNS];
+
+	snprintf(folder, sizeof(folder), "%s/perfdata", shared ? shared : "");
+	snprintf(index_path, sizeof(index_path), "%s/INDEX.tsv", folder);
+	FILE *f = shared ? fopen(index_path, "r") : NULL;
+	if (!f) {
+		tap_run(public_files_are_read);
+		return tap_end();
+	}
+	shared_folder = folder;
+	current = columns;
+	for (bool first = true; fgets(line, sizeof(line), f); first = false) {
+		split(line, columns);
+		if (!first)
+			tap_run_(columns[FILE_NAME], read_current);
+	}
+	fclose(f);
+	return tap_end();
+}
