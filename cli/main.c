@@ -8,6 +8,7 @@
 
 static const struct command *const commands[] = {
 	&cmd_list,
+	&cmd_record,
 	&cmd_stat,
 	&cmd_version,
 };

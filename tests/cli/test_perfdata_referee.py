@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""perf(1) reads what tally's writer wrote, without a word of complaint. Speaks TAP.
-"""
+"""perf(1) reads what tally's writer wrote, without a word of complaint. Speaks TAP."""
 import os
 import re
 import shutil

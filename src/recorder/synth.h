@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The records that the kernel would have sent for what already runs when a recording begins: where
+ * the kernel and its modules lie, which threads there are, their names and mappings. Read from
+ * /proc; all carry time 0 and a zero sample_id, as perf(1) writes them.
+ */
+#ifndef RECORDER_SYNTH_H
+#define RECORDER_SYNTH_H
+
+#include <tally/error.h>
+#include <tally/record.h>
+#include <tally/writer.h>
+
+#include "base/buf.h"
+
+struct synth {
+	struct tally_writer *writer;
+	const struct tally_layout *layout; /* of the file's first event */
+	const char *root;                  /* folder above /proc, or NULL */
+	uint64_t records;                  /* written so far */
+	struct buf out;                    /* records on their way to the writer */
+};
+
+/*
+ * The kernel's map and those of its modules. A kernel whose addresses are hidden is left out.
+ * kallsyms is read up to _text only, which stands in its first lines, and the length is taken from
+ * /proc/iomem: formatting all of kallsyms costs the kernel 40 ms and more.
+ */
+int synth_kernel(struct synth *s, struct tally_error *err);
+
+/* A process: its threads, names and executable mappings. One that is gone meanwhile is no error. */
+int synth_process(struct synth *s, int32_t pid, struct tally_error *err);
+
+/* One thread alone, with the mappings of its process. */
+int synth_thread(struct synth *s, int32_t tid, struct tally_error *err);
+
+/* Every process. */
+int synth_system(struct synth *s, struct tally_error *err);
+
+void synth_done(struct synth *s);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* recorder/synth: side-band from made-up trees of /proc, decoded again. */
+#include <stdlib.h>
+
+#include "fakeroot.h"
+#include "recorder/synth.h"
+#include "tap.h"
+
+/* What synth hands to the writer lands here: the linker takes this one and not the real writer. */
+static struct buf written;
+
+int tally_writer_append(struct tally_writer *writer, const struct iovec *spans, int count)
+{
+	(void)writer;
+	for (int i = 0; i < count; i++)
+		buf_add(&written, spans[i].iov_base, spans[i].iov_len);
+	return 0;
+}
+
+static const struct tally_layout layout = {
+	.sample_type = TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | TALLY_SAMPLE_CPU,
+	.sample_id_all = 1,
+};
+
+/* The i-th record that was written; type 0 beyond the end. */
+static struct tally_record record_at(int i)
+{
+	struct tally_record rec = { 0 };
+	size_t at = 0;
+
+	for (;; i--) {
+		int n = tally_record_decode(&layout, written.at + at, written.len - at, &rec,
+					    sizeof(rec));
+		if (n <= 0)
+			return (struct tally_record){ 0 };
+		if (i == 0)
+			return rec;
+		at += (size_t)n;
+	}
+}
+
+static struct synth begin(const struct fakeroot *root)
+{
+	buf_reset(&written);
+	return (struct synth){ .layout = &layout, .root = root->path };
+}
+
+static void kernel_and_modules(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+
+	require(fakeroot_make(&root));
+	fakeroot_file(&root, "/proc/kallsyms",
+		      "ffffffff81000000 T _stext\nffffffff81000000 T _text\n"
+		      "ffffffff81000040 T secondary_startup_64\n");
+	fakeroot_file(&root, "/proc/iomem",
+		      "00100000-bfffffff : System RAM\n  01000000-02276f47 : Kernel code\n"
+		      "  02400000-02e0cfff : Kernel rodata\n");
+	fakeroot_file(&root, "/proc/modules",
+		      "ext4 1048576 1 - Live 0xffffffffc0100000\n"
+		      "hidden 4096 0 - Live 0x0000000000000000\n");
+	struct synth s = begin(&root);
+	check_int(synth_kernel(&s, &err), 0);
+	check_u64(s.records, 2);
+	struct tally_record rec = record_at(0);
+	check_int(rec.type, TALLY_RECORD_MMAP);
+	check_int(rec.misc & TALLY_MISC_CPUMODE, TALLY_MISC_KERNEL);
+	check_int(rec.mmap.pid, -1);
+	check_u64(rec.mmap.addr, 0xffffffff81000000);
+	check_u64(rec.mmap.len, 0x1276f48);
+	check_u64(rec.mmap.pgoff, 0xffffffff81000000);
+	check_str(rec.mmap.filename, "[kernel.kallsyms]_text");
+	check_u64(rec.id.time, 0);
+	rec = record_at(1);
+	check_str(rec.mmap.filename, "[ext4]");
+	check_u64(rec.mmap.addr, 0xffffffffc0100000);
+	check_u64(rec.mmap.len, 1048576);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+static void hidden_kernel_is_left_out(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+
+	require(fakeroot_make(&root));
+	fakeroot_file(&root, "/proc/kallsyms", "0000000000000000 T _text\n");
+	struct synth s = begin(&root);
+	check_int(synth_kernel(&s, &err), 0);
+	check_u64(s.records, 0);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+static void make_process(const struct fakeroot *root)
+{
+	fakeroot_file(root, "/proc/41/status",
+		      "Name:\tmy\\040app\nTgid:\t41\nPid:\t41\nPPid:\t7\n");
+	fakeroot_file(root, "/proc/41/comm", "my app\n");
+	fakeroot_file(root, "/proc/41/task/41/comm", "my app\n");
+	fakeroot_file(root, "/proc/41/task/43/status",
+		      "Name:\tworker\nTgid:\t41\nPid:\t43\nPPid:\t7\n");
+	fakeroot_file(root, "/proc/41/task/43/comm", "worker\n");
+	fakeroot_file(root, "/proc/41/maps",
+		      "00400000-00401000 r--p 00000000 fe:00 11   /bin/my app\n"
+		      "00401000-00500000 r-xp 00001000 fe:00 11   /bin/my app (deleted)\n"
+		      "7f0000000000-7f0000001000 rwxp 00000000 00:00 0 \n"
+		      "7f0000002000-7f0000003000 r-xs 00002000 103:0b 12345678901 /lib/x.so\n"
+		      "garbage\n");
+}
+
+static void process_threads_then_mappings(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+
+	require(fakeroot_make(&root));
+	make_process(&root);
+	struct synth s = begin(&root);
+	check_int(synth_process(&s, 41, &err), 0);
+	check_u64(s.records, 7);
+
+	struct tally_record rec = record_at(0);
+	check_int(rec.type, TALLY_RECORD_FORK);
+	check_int(rec.misc, TALLY_MISC_FORK_EXEC);
+	check_int(rec.task.pid, 41);
+	check_int(rec.task.ppid, 7);
+	rec = record_at(1);
+	check_int(rec.type, TALLY_RECORD_COMM);
+	check_str(rec.comm.comm, "my app");
+	check_int(rec.misc & TALLY_MISC_COMM_EXEC, 0);
+	rec = record_at(2);
+	check_int(rec.task.tid, 43);
+	check_int(rec.task.ptid, 41);
+	check_int(rec.task.ppid, 41);
+	check_str(record_at(3).comm.comm, "worker");
+
+	rec = record_at(4);
+	check_int(rec.type, TALLY_RECORD_MMAP2);
+	check_str(rec.mmap.filename, "/bin/my app (deleted)");
+	check_u64(rec.mmap.addr, 0x401000);
+	check_u64(rec.mmap.len, 0xff000);
+	check_u64(rec.mmap.pgoff, 0x1000);
+	check_u64(rec.mmap.ino, 11);
+	check_int(rec.mmap.maj, 0xfe);
+	check_int(rec.mmap.prot, 5);
+	check_int(rec.mmap.flags, 2);
+	check_str(record_at(5).mmap.filename, "//anon");
+	rec = record_at(6);
+	check_int(rec.mmap.maj, 0x103);
+	check_int(rec.mmap.min, 0x0b);
+	check_u64(rec.mmap.ino, 12345678901);
+	check_int(rec.mmap.flags, 1);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+static void thread_alone_with_its_leader(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+
+	require(fakeroot_make(&root));
+	make_process(&root);
+	fakeroot_file(&root, "/proc/43/status", "Name:\tworker\nTgid:\t41\nPid:\t43\nPPid:\t7\n");
+	fakeroot_file(&root, "/proc/43/comm", "worker\n");
+	struct synth s = begin(&root);
+	check_int(synth_thread(&s, 43, &err), 0);
+	check_u64(s.records, 7);
+	check_int(record_at(0).task.tid, 41);
+	check_int(record_at(2).task.tid, 43);
+	check_int(record_at(4).mmap.pid, 41);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+static void everything_and_what_is_gone(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+
+	require(fakeroot_make(&root));
+	make_process(&root);
+	fakeroot_file(&root, "/proc/50/nothing", "it ended while we looked\n");
+	struct synth s = begin(&root);
+	check_int(synth_system(&s, &err), 0);
+	check_u64(s.records, 7);
+	synth_done(&s);
+	check_int(synth_process(&s, 99, &err), 0);
+	check_u64(s.records, 7);
+	synth_done(&s);
+	fakeroot_remove(&root);
+	check_int(synth_system(&s, &err), -ENOENT);
+	check_has(err.text, "/proc");
+}
+
+int main(void)
+{
+	tap_run(kernel_and_modules);
+	tap_run(hidden_kernel_is_left_out);
+	tap_run(process_threads_then_mappings);
+	tap_run(thread_alone_with_its_leader);
+	tap_run(everything_and_what_is_gone);
+	buf_done(&written);
+	return tap_end();
+}
