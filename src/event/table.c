@@ -90,7 +90,7 @@ enum result {
 
 #define CAN(operation)     (1u << (operation))
 #define CAN_ALL            (CAN(LOAD) | CAN(STORE) | CAN(PREFETCH))
-#define SPELLINGS          5
+#define SPELLINGS          4
 #define CONFIG(c, op, res) ((uint64_t)(c) | (uint64_t)(op) << 8 | (uint64_t)(res) << 16)
 #define CONFIG_CACHE(cfg)  ((cfg)&0xff)
 #define CONFIG_OP(cfg)     ((cfg) >> 8 & 0xff)
@@ -116,7 +116,7 @@ static const struct cache caches[] = {
 		   "instruction TLB",
 		   CAN(LOAD),
 		   "an instruction TLB is only looked up, it has loads" },
-	[BRANCH] = { { "branch", "branches", "bpu", "btb", "bpc" },
+	[BRANCH] = { { "branch", "bpu", "btb", "bpc" },
 		     "branch predictor",
 		     CAN(LOAD),
 		     "a branch predictor is only looked up, it has loads" },

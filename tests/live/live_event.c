@@ -70,14 +70,16 @@ static void listed_as_openable_means_that_it_opens(void)
 	int seen = 0;
 
 	check_int(tally_event_each(NULL, NULL, check_listed, &seen, &err), 0);
-	check_int(seen, 1 << TALLY_EVENT_HARDWARE | 1 << TALLY_EVENT_SOFTWARE |
-				1 << TALLY_EVENT_CACHE);
+	check_int(seen,
+		  1 << TALLY_EVENT_HARDWARE | 1 << TALLY_EVENT_SOFTWARE | 1 << TALLY_EVENT_CACHE);
 }
 
 /* Each page of a fresh private map faults once, in user mode. */
 static void page_faults_are_those_of_the_program(void)
 {
-	enum { PAGES = 200 };
+	enum {
+		PAGES = 200
+	};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), len = PAGES * page;
 	struct tally_events *events;
 	struct tally_counter *counter;
@@ -100,7 +102,8 @@ static void page_faults_are_those_of_the_program(void)
 		map[i * page] = 1;
 	check_int(tally_counter_disable(counter), 0);
 	check_int(tally_counter_read(counter, &count), 0);
-	check(count.value >= PAGES && count.value <= PAGES + 8); /* some of our own stack and libc */
+	check(count.value >= PAGES &&
+	      count.value <= PAGES + 8); /* some of our own stack and libc */
 	munmap(map, len);
 	tally_counter_close(counter);
 	tally_events_free(events);
@@ -169,7 +172,8 @@ static void errnos_of_the_kernel(void)
 {
 	const int32_t far_cpu = 9999;
 	const struct tally_target nobody = { .scope = TALLY_SCOPE_THREAD, .id = 0x3fffff };
-	const struct tally_target nowhere = { .scope = TALLY_SCOPE_CPUS, .cpus = &far_cpu,
+	const struct tally_target nowhere = { .scope = TALLY_SCOPE_CPUS,
+					      .cpus = &far_cpu,
 					      .cpu_count = 1 };
 	struct tally_events *events;
 	struct tally_counter *counter;

@@ -137,7 +137,7 @@ static void cache_names(void)
 		{ "Data-TLB-speculative-load-miss", CACHE(DTLB, PREFETCH, MISS) },
 		{ "iTLB-load-misses", CACHE(ITLB, READ, MISS) },
 		{ "branch-loads", CACHE(BPU, READ, ACCESS) },
-		{ "branches-load-misses", CACHE(BPU, READ, MISS) },
+		{ "branch-load-misses", CACHE(BPU, READ, MISS) },
 		{ "bpc-Reference", CACHE(BPU, READ, ACCESS) },
 		{ "node", CACHE(NODE, READ, ACCESS) },
 		{ "node-store-misses", CACHE(NODE, WRITE, MISS) },
