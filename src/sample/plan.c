@@ -222,10 +222,11 @@ uint64_t plan_ring_bytes(const struct plan *plan, uint32_t rings)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t bytes = PLAN_RING_LARGEST, budget = mlock_budget(&plan->system) / rings;
+	uint64_t share = PLAN_RINGS_LARGEST / rings;
 
 	if (plan->opts.ring_bytes)
 		return plan->opts.ring_bytes;
-	while (bytes > PLAN_RING_SMALLEST && bytes + page > budget)
+	while (bytes > PLAN_RING_SMALLEST && (bytes > share || bytes + page > budget))
 		bytes /= 2;
 	return bytes;
 }

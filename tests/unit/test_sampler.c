@@ -720,6 +720,15 @@ static void rings_fit_the_budget_of_a_user(void)
 	setrlimit(RLIMIT_MEMLOCK, &before);
 }
 
+static void many_cpus_do_not_take_all_memory(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	fakeroot_file(&root, "/sys/devices/system/cpu/online", "0-127\n");
+	expected_ring = 2 << 20;
+	with("page-faults", &all_cpus, (struct tally_sampler_opts){ 0 }, look_at_size);
+}
+
 static void look_at_switching(struct tally_sampler *s)
 {
 	check(!fake.events[0].enabled && !fake.events[7].enabled);
@@ -815,6 +824,7 @@ int main(void)
 	tap_run(rings_shrink_to_what_the_kernel_maps);
 	tap_run(rings_that_cannot_shrink_are_an_error);
 	tap_run(rings_fit_the_budget_of_a_user);
+	tap_run(many_cpus_do_not_take_all_memory);
 	tap_run(all_events_are_switched);
 	tap_run(waiting_ends_with_the_last_thread);
 	tap_run(options_are_checked);
