@@ -55,6 +55,7 @@ void stream_rewind(struct stream *s)
 {
 	s->skip = 0;
 	s->count = 0;
+	s->stopped = false;
 	seek(s, s->start);
 }
 
@@ -116,7 +117,7 @@ static int stop(struct stream *s)
 				"the last %" PRIu64 " bytes of the records, at offset %" PRIu64
 				", are no whole record and left out",
 				s->end - at, at);
-	s->end = at;
+	s->stopped = true;
 	return 0;
 }
 
@@ -159,28 +160,28 @@ static int too_small(struct stream *s, uint32_t type, uint32_t size, const char 
  * The few user records whose size is not all. Completes `*size` for COMPRESSED2, whose 16-bit size
  * overflows in files of perf 6.16, and finds what follows the record. 1, 0 or -errno as stream_next.
  */
-static int measure(struct stream *s, uint32_t type, uint32_t *size, struct tally_error *err)
+static int measure(struct stream *s, uint32_t type, uint32_t *size, uint64_t *following,
+		   struct tally_error *err)
 {
-	int r = need(s, FOLLOWING_AT + sizeof(uint64_t), err);
+	const bool swapped = s->src->swapped, tracing = type == TALLY_FILE_TRACING_DATA;
+	const uint32_t least = FOLLOWING_AT + (tracing ? sizeof(uint32_t) : sizeof(uint64_t));
+	int r = need(s, least, err);
 
 	if (r <= 0)
-		return r < 0 ? r : cut(s, type, FOLLOWING_AT + sizeof(uint64_t), err);
+		return r < 0 ? r : cut(s, type, least, err);
 	const uint8_t *at = s->buf + s->at + FOLLOWING_AT;
-	uint64_t bytes = type == TALLY_FILE_TRACING_DATA
-				 ? align_up(load_u32(at, s->src->swapped), 8)
-				 : load_u64(at, s->src->swapped);
-	if (type == TALLY_FILE_COMPRESSED2) {
-		if (bytes < RECORD_LIMIT && align_up(16 + bytes, 8) > *size)
-			*size = (uint32_t)bytes + 16;
+	uint64_t bytes = tracing ? align_up(load_u32(at, swapped), 8) : load_u64(at, swapped);
+	bool packed = type == TALLY_FILE_COMPRESSED2;
+	if (packed && bytes < RECORD_LIMIT && align_up(least + bytes, 8) > *size)
+		*size = least + (uint32_t)bytes;
+	if (*size < least)
+		return too_small(s, type, *size, tracing ? "at least 12" : "at least 16", err);
+	uint64_t left = s->end - stream_position(s);
+	if (packed || (bytes <= left && *size <= left - bytes)) {
+		*following = packed ? 0 : bytes;
 		return 1;
 	}
-	if (*size < FOLLOWING_AT + sizeof(uint32_t))
-		return too_small(s, type, *size, "at least 12", err);
-	uint64_t left = s->end - stream_position(s);
-	if (bytes > left || *size > left - bytes)
-		return cut(s, type, bytes > UINT64_MAX - *size ? bytes : bytes + *size, err);
-	s->skip = bytes;
-	return 1;
+	return cut(s, type, bytes > UINT64_MAX - *size ? bytes : bytes + *size, err);
 }
 
 static bool has_more(uint32_t type)
@@ -205,6 +206,8 @@ static bool goes_beyond(struct stream *s, uint32_t type, uint32_t size)
 
 int stream_next(struct stream *s, struct stream_record *out, struct tally_error *err)
 {
+	if (s->stopped)
+		return 0;
 	if (s->skip) {
 		seek(s, stream_position(s));
 		s->skip = 0;
@@ -217,18 +220,17 @@ int stream_next(struct stream *s, struct stream_record *out, struct tally_error 
 	uint32_t type = load_u32(at + RECORD_TYPE_AT, s->src->swapped);
 	if (s->offset + s->at >= s->sure_end && !goes_beyond(s, type, size))
 		return stop(s);
-	if (has_more(type) && (r = measure(s, type, &size, err)) <= 0)
+	uint64_t following = 0;
+	if (has_more(type) && (r = measure(s, type, &size, &following, err)) <= 0)
 		return r;
 	if (size < RECORD_HEADER)
 		return too_small(s, type, size, "at least 8", err);
-	uint64_t skip = s->skip;
-	s->skip = 0;
 	r = need(s, size, err);
 	if (r <= 0)
 		return r < 0 ? r : cut(s, type, size, err);
 	*out = (struct stream_record){ s->buf + s->at, s->offset + s->at, size, type };
 	s->at += size;
-	s->skip = skip;
+	s->skip = following;
 	s->count++;
 	return 1;
 }

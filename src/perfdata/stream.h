@@ -12,6 +12,7 @@ struct stream {
 	uint64_t offset;       /* in the file, of the buffer's first byte */
 	uint64_t skip;         /* bytes behind the last record that are no records */
 	uint64_t start, end;   /* where the records are */
+	bool stopped;          /* what is left is no whole record */
 	uint64_t sure_end;     /* behind it, bytes that look like no record end the stream */
 	uint64_t count;        /* records handed out */
 	bool exact;            /* `end` is what the writer said: a record across it is damage */

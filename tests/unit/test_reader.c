@@ -532,6 +532,7 @@ static int drain(struct tally_reader *r, struct tally_error *err)
 
 	while ((ret = tally_reader_next(r, &rec, err)) > 0)
 		n++;
+	check_int(tally_reader_next(r, &rec, err), ret); /* the end stays the end */
 	return ret < 0 ? ret : n;
 }
 
