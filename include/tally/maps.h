@@ -3,8 +3,12 @@
  * tally_maps: what was mapped where, in each process, at each time.
  *
  * Fed from MMAP2, FORK, EXIT and COMM records in any order; asked with (pid, time, address) in any
- * order. A process begins with its parent's mappings at the time of the fork, and with none at an
- * exec. Mappings that a later one covers end there, wholly or in part.
+ * order. Of records with equal times, the one that was added first happened first. A process
+ * begins with its parent's mappings at the time of the fork, and with none at an exec. Mappings
+ * that a later one covers end there, wholly or in part.
+ *
+ * Adding and asking may alternate. A record that is older than what has been asked since takes
+ * time in proportion to the records that it overtakes: when there is a choice, add all, then ask.
  */
 #ifndef TALLY_MAPS_H
 #define TALLY_MAPS_H
@@ -45,19 +49,26 @@ TALLY_API void tally_maps_free(struct tally_maps *maps);
 TALLY_API int tally_maps_add(struct tally_maps *maps, int32_t pid, uint64_t time,
 			     const struct tally_mapping *map);
 
-/* A process `pid` was forked from `parent`: it takes a copy of its mappings. Threads (pid ==
- * parent) only inherit the name. Since: 0.1 */
+/*
+ * A process `pid` was forked from `parent`: it takes a copy of its mappings. Threads (pid ==
+ * parent) only inherit the name. Not for FORK records that perf(1) makes for what already runs
+ * (misc bit 13, FORK_EXEC): their mappings follow. Errors: -ENOMEM. Since: 0.1
+ */
 TALLY_API int tally_maps_fork(struct tally_maps *maps, int32_t pid, int32_t tid, int32_t parent_pid,
 			      int32_t parent_tid, uint64_t time);
 
-/* A thread's name changed; by an exec all mappings of its process are gone. Since: 0.1 */
+/* A thread's name changed; by an exec all mappings of its process are gone. Errors: -ENOMEM.
+ * Since: 0.1 */
 TALLY_API int tally_maps_comm(struct tally_maps *maps, int32_t pid, int32_t tid, uint64_t time,
 			      const char *comm, bool exec);
 
 /* A thread ended. Its names and mappings remain for its time. Since: 0.1 */
 TALLY_API int tally_maps_exit(struct tally_maps *maps, int32_t pid, int32_t tid, uint64_t time);
 
-/* The mapping of `address` at `time`. Returns 1, or 0 when there is none. Since: 0.1 */
+/*
+ * The mapping of `address` at `time`, or the kernel's there; `start`, `end` and `pgoff` are those
+ * of what is left of it. Returns 1, or 0 when there is none. Errors: -ENOMEM. Since: 0.1
+ */
 TALLY_API int tally_maps_find(struct tally_maps *maps, int32_t pid, uint64_t time, uint64_t address,
 			      struct tally_mapping *out);
 

@@ -3,9 +3,9 @@
  * tally_symbolizer: from (process, time, address) to a named frame.
  *
  * Modules are read once, when an address in them is first asked for; the kernel's symbols too. A
- * module is looked for by what the mapping says: through /proc/PID/root while the process lives
- * (other mount namespaces), then by its path. A file whose build-id differs from the recorded one
- * is not used.
+ * module is looked for by what the mapping says: below symfs, through /proc/PID/root and map_files
+ * while the process lives and has that very file (other mount namespaces, deleted files), then by
+ * its path. A file whose build-id differs from the recorded one is not used.
  */
 #ifndef TALLY_SYMBOLIZER_H
 #define TALLY_SYMBOLIZER_H
@@ -47,19 +47,21 @@ struct tally_frame {
 		offset; /* from the function's start; from the module's when there is no function */
 	uint64_t module_address; /* address in the module's own numbering (ELF virtual address) */
 	const char *function;    /* NULL: no symbol covers it */
-	const char *module;   /* short name ("libc.so.6", "[kernel]"), "[unknown]" when nothing is
-				 mapped */
-	const char *path;     /* full path of the module as recorded, or module */
-	uint32_t module_id;   /* equal for equal modules, below tally_symbolizer_modules() */
-	uint32_t function_id; /* unique in its module; UINT32_MAX without a function */
-	uint32_t mode;        /* enum tally_mode */
+	const char *module;      /* short name: "libc.so.6", "[kernel.kallsyms]", "[ext4]" (a kernel
+				 module); "[unknown]" when nothing is mapped */
+	const char *path;        /* full path of the module as recorded, or module */
+	uint32_t module_id;      /* equal for equal modules, below tally_symbolizer_modules() */
+	uint32_t function_id;    /* unique in its module; UINT32_MAX without a function */
+	uint32_t mode;           /* enum tally_mode */
 	uint32_t reserved;
 };
 
 /* What became of a module. */
 struct tally_module_info {
 	const char *path, *name;
-	const char *trouble; /* why it has no symbols, as a phrase for people; NULL: it has */
+	/* Why it has no symbols, or too few for what was asked, and what to do, as a phrase for
+	 * people; NULL: it has. */
+	const char *trouble;
 	const uint8_t *build_id;
 	uint32_t build_id_len;
 	uint32_t symbols;         /* how many functions it names */
@@ -76,12 +78,17 @@ TALLY_API void tally_symbolizer_free(struct tally_symbolizer *symbolizer);
 /*
  * Which kernel the recording is of: `_text`'s address there (0: unknown) and its build-id, so that
  * the running kernel's symbols are moved by the difference when it is the same build, and refused
- * when it is another. Since: 0.1
+ * when it is another. Without this call, a kernel mapping's reference symbol
+ * (`[kernel.kallsyms]_text` with its address in pgoff) says as much. Since: 0.1
  */
 TALLY_API int tally_symbolizer_kernel(struct tally_symbolizer *symbolizer, uint64_t text,
 				      const uint8_t *build_id, uint32_t build_id_len);
 
-/* A build-id for a path, from the BUILD_ID feature, for mappings that carry none. Since: 0.1 */
+/*
+ * A build-id for a path, from the BUILD_ID feature, for mappings that carry none;
+ * "[kernel.kallsyms]" is the kernel's. To be called before an address in the module is asked for.
+ * Errors: -ENOMEM. Since: 0.1
+ */
 TALLY_API int tally_symbolizer_build_id(struct tally_symbolizer *symbolizer, const char *path,
 					const uint8_t *build_id, uint32_t build_id_len);
 
@@ -99,8 +106,10 @@ TALLY_API int tally_symbolizer_module(const struct tally_symbolizer *symbolizer,
 				      struct tally_module_info *out);
 
 /*
- * Demangles a C++ (Itanium), Rust (legacy, v0) or D name. Returns a malloc'ed text, NULL when it is
- * not mangled. Since: 0.1
+ * Demangles a C++ (Itanium), Rust (legacy, v0) or D name, with parameter types; those of frames
+ * come without, as perf(1) shows them. Returns a malloc'ed text, NULL when it is not mangled, or
+ * when the text would be longer than 64 KiB: short names exist that demangle into gigabytes.
+ * Since: 0.1
  */
 TALLY_API char *tally_demangle(const char *name);
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions, segments and build-id of one ELF file. Everything in it may be a lie: sizes and
+ * offsets are checked, texts are ended.
+ */
+#ifndef IMAGE_ELF_H
+#define IMAGE_ELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "image/build-id.h"
+#include "image/symtab.h"
+
+struct elf_segment {
+	uint64_t offset, size; /* in the file */
+	uint64_t address;
+	bool executable;
+};
+
+struct elf_file {
+	struct symtab symtab;
+	VEC(char) names; /* string tables, one after another, each with a NUL behind it */
+	VEC(struct elf_segment) segments;
+	struct build_id build_id;
+	bool has_symtab; /* not only the exported functions of .dynsym */
+};
+
+/*
+ * Reads an open file, or an image in memory, into a zeroed `*f`. The file may be closed
+ * afterwards. Errors: -ENOEXEC: not an ELF file, or broken; -ENOMEM. On failure elf_file_done() is
+ * the caller's.
+ */
+int elf_file_read(struct elf_file *f, int fd);
+int elf_file_read_memory(struct elf_file *f, const void *image, size_t size);
+
+/* Adds the symbols of a file with separate debugging information. -ESTALE: of another build. */
+int elf_file_read_debug(struct elf_file *f, int fd);
+
+/* Ends the reading: look-ups may follow. -ENOMEM. */
+int elf_file_seal(struct elf_file *f);
+
+/* The linker's address of a byte of the file; false: no segment holds it. */
+bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *address);
+
+/* As the linker knows it, without "@plt". */
+const char *elf_file_name(const struct elf_file *f, uint32_t index);
+/* A stub that jumps to a function of that name in another file. */
+bool elf_file_is_plt(const struct elf_file *f, uint32_t index);
+
+/* Only the build-id of an open file; len 0: none. */
+struct build_id elf_build_id(int fd);
+
+void elf_file_done(struct elf_file *f);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The running kernel's functions, from /proc/kallsyms, moved to where a recording had them. */
+#ifndef IMAGE_KERNEL_H
+#define IMAGE_KERNEL_H
+
+#include <stdint.h>
+
+#include "image/build-id.h"
+#include "image/symtab.h"
+#include "image/texts.h"
+
+#define KERNEL_NAME "[kernel.kallsyms]" /* perf's name for it */
+
+/* The recorded kernel, as far as the recording says. */
+struct kernel_recorded {
+	const char *symbol; /* "_text", or another; NULL: unknown */
+	uint64_t address;   /* its address there; 0: unknown */
+	struct build_id build_id;
+};
+
+struct kernel {
+	struct symtab symtab; /* group 0: the kernel itself; else a module, + 1 */
+	char *names;
+	struct texts modules;     /* "[ext4]" */
+	VEC(uint32_t) counts;     /* of functions in each group */
+	uint64_t delta;           /* recorded address - running address */
+	struct build_id build_id; /* of the running one */
+	char trouble[256];        /* why there are no symbols; "": there are */
+};
+
+/*
+ * Reads the symbols below `root` into a zeroed `*k`. Returns 0 with `trouble` set when there are
+ * none to use. -ENOMEM.
+ */
+int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded *recorded);
+
+/* The function that covers a recorded address, or SYMTAB_NONE. */
+uint32_t kernel_find(const struct kernel *k, uint64_t address);
+
+const char *kernel_function(const struct kernel *k, uint32_t index);
+/* "[kernel.kallsyms]" or "[module]". */
+const char *kernel_module(const struct kernel *k, uint32_t index);
+
+/* How many functions a module of that name has. */
+uint32_t kernel_count(const struct kernel *k, const char *module);
+
+void kernel_done(struct kernel *k);
+
+#endif

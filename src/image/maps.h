@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What the symbolizer knows of tally_maps beyond its public header. */
+#ifndef IMAGE_MAPS_H
+#define IMAGE_MAPS_H
+
+#include <tally/maps.h>
+
+/*
+ * The number of the mapping of `address` at `time`: equal for equal mappings, whatever process
+ * inherited them. 0: none. -ENOMEM.
+ */
+int64_t maps_locate(struct tally_maps *maps, int32_t pid, uint64_t time, uint64_t address);
+
+/* Mapping `number` as it was added: what later ones covered of it is not cut off. */
+void maps_mapping(const struct tally_maps *maps, uint32_t number, struct tally_mapping *out);
+
+/* Whether it was added for TALLY_MAPS_KERNEL. */
+bool maps_is_kernel(const struct tally_maps *maps, uint32_t number);
+
+#endif

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From (process, time, address) to a named frame. What a mapping's number and an address name never
+ * changes, so answers are kept whole in a table by these two: a repeated address costs the look-up
+ * of its mapping and a copy.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tally/symbolizer.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/vec.h"
+#include "image/demangle.h"
+#include "image/kernel.h"
+#include "image/maps.h"
+#include "image/module.h"
+#include "image/texts.h"
+
+#define CACHE_BITS 12
+
+#define UNMAPPED "[unknown]" /* perf's word */
+
+struct answer {
+	struct tally_frame frame;
+	uint32_t mapping, mode; /* mode as asked for */
+	bool used;
+};
+
+struct known_build {
+	uint32_t path; /* in texts */
+	struct build_id id;
+};
+
+struct tally_symbolizer {
+	struct tally_symbolizer_opts opts;
+	struct tally_maps *maps;
+	struct texts texts;
+	VEC(struct module *) modules;
+	struct map64 by_file; /* hash of path_id and inode -> module + 1 */
+	struct map64 by_name; /* index in texts -> module + 1, for what is no file */
+	struct map64 by_path; /* index in texts -> known build + 1 */
+	VEC(struct known_build) builds;
+	struct kernel kernel;
+	struct kernel_recorded recorded;
+	const char **kernel_functions; /* by index; NULL until asked for */
+	bool kernel_loaded;
+	struct answer cache[1 << CACHE_BITS];
+};
+
+int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
+			 const struct tally_symbolizer_opts *opts, struct tally_error *err)
+{
+	struct tally_symbolizer_opts own;
+	int r = opts_read(&own, sizeof(own), opts, err);
+
+	if (r < 0)
+		return r;
+	if (!maps)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "a symbolizer needs maps: pass what tally_maps_new() made");
+	if (own.flags & ~(uint32_t)TALLY_SYMBOLIZER_MANGLED)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "a symbolizer's flags are %#x, which has unknown bits", own.flags);
+	struct tally_symbolizer *s = calloc(1, sizeof(*s));
+	if (!s)
+		return error_nomem(err, "a symbolizer");
+	s->opts = own;
+	s->maps = maps;
+	*out = s;
+	return 0;
+}
+
+/* The kernel's names are loaded anew when they are next needed. */
+static void forget_kernel(struct tally_symbolizer *s)
+{
+	kernel_done(&s->kernel);
+	free(s->kernel_functions);
+	s->kernel_functions = NULL;
+	s->kernel_loaded = false;
+	vec_each (&s->modules, m)
+		if (!(*m)->functions)
+			(*m)->function_count = 0;
+	memset(s->cache, 0, sizeof(s->cache));
+}
+
+void tally_symbolizer_free(struct tally_symbolizer *s)
+{
+	if (!s)
+		return;
+	vec_each (&s->modules, m) {
+		module_done(*m);
+		free(*m);
+	}
+	vec_done(&s->modules);
+	vec_done(&s->builds);
+	map64_done(&s->by_file);
+	map64_done(&s->by_name);
+	map64_done(&s->by_path);
+	kernel_done(&s->kernel);
+	free(s->kernel_functions);
+	texts_done(&s->texts);
+	free(s);
+}
+
+int tally_symbolizer_kernel(struct tally_symbolizer *s, uint64_t text, const uint8_t *build_id,
+			    uint32_t build_id_len)
+{
+	s->recorded.symbol = "_text";
+	s->recorded.address = text;
+	if (build_id && build_id_len)
+		s->recorded.build_id = build_id_from(build_id, build_id_len);
+	forget_kernel(s);
+	return 0;
+}
+
+int tally_symbolizer_build_id(struct tally_symbolizer *s, const char *path, const uint8_t *build_id,
+			      uint32_t build_id_len)
+{
+	struct build_id id = build_id_from(build_id, build_id_len);
+
+	if (!strncmp(path, KERNEL_NAME, strlen(KERNEL_NAME))) {
+		if (!s->recorded.build_id.len) {
+			s->recorded.build_id = id;
+			forget_kernel(s);
+		}
+		return 0;
+	}
+	uint32_t text = texts_add(&s->texts, path, strlen(path));
+	uint32_t *index = text == UINT32_MAX ? NULL : map64_at(&s->by_path, text);
+	if (!index)
+		return -ENOMEM;
+	if (!*index) {
+		if (!vec_push(&s->builds))
+			return -ENOMEM;
+		*index = (uint32_t)s->builds.count;
+	}
+	s->builds.at[*index - 1] = (struct known_build){ .path = text, .id = id };
+	return 0;
+}
+
+static struct build_id known_build_id(struct tally_symbolizer *s, const struct tally_mapping *map)
+{
+	if (map->build_id_len)
+		return build_id_from(map->build_id, map->build_id_len);
+	uint32_t text = texts_add(&s->texts, map->path, strlen(map->path));
+	uint32_t index = text == UINT32_MAX ? 0 : map64_get(&s->by_path, text);
+	return index ? s->builds.at[index - 1].id : (struct build_id){ 0 };
+}
+
+/* A new module, numbered into `*index`; NULL: no memory. */
+static struct module *add_module(struct tally_symbolizer *s, uint32_t *index, const char *path,
+				 const char *name)
+{
+	if (!vec_reserve(&s->modules, 1) || s->modules.count >= UINT32_MAX - 1)
+		return NULL;
+	struct module *m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+	m->path = path;
+	m->name = name;
+	s->modules.at[s->modules.count++] = m;
+	*index = (uint32_t)s->modules.count;
+	return m;
+}
+
+/* The module of a mapped file; 0: no memory. */
+static uint32_t module_of_file(struct tally_symbolizer *s, const struct tally_mapping *map)
+{
+	uint64_t device = (uint64_t)map->dev_major << 32 | map->dev_minor;
+	uint64_t key = hash_u64(hash_u64(hash_u64(map->path_id) + map->inode) + device);
+	uint32_t *index = map64_at(&s->by_file, key);
+
+	if (!index || *index)
+		return index ? *index : 0;
+	const char *slash = strrchr(map->path, '/');
+	const char *why = module_not_a_file(map->path);
+	bool in_brackets = why || map->path[0] != '/';
+	struct module *m = add_module(s, index, map->path,
+				      in_brackets || !slash[1] ? map->path : slash + 1);
+	if (!m)
+		return 0;
+	m->build_id = known_build_id(s, map);
+	if (why)
+		module_without_file(m, why);
+	return *index;
+}
+
+/* The module that is no file; 0: no memory. */
+static uint32_t module_by_name(struct tally_symbolizer *s, const char *name, const char *trouble)
+{
+	uint32_t text = texts_add(&s->texts, name, strlen(name));
+	uint32_t *index = text == UINT32_MAX ? NULL : map64_at(&s->by_name, text);
+
+	if (!index || *index)
+		return index ? *index : 0;
+	name = texts_get(&s->texts, text);
+	struct module *m = add_module(s, index, name, name);
+	if (!m)
+		return 0;
+	module_without_file(m, trouble);
+	return *index;
+}
+
+static void fill_module(const struct tally_symbolizer *s, struct tally_frame *out, uint32_t module)
+{
+	const struct module *m = s->modules.at[module - 1];
+
+	out->module = m->name;
+	out->path = m->path;
+	out->module_id = module - 1;
+}
+
+/* A linker's name as people read it; NULL: no memory. */
+static const char *readable(struct tally_symbolizer *s, const char *name, bool is_plt)
+{
+	bool mangled = s->opts.flags & TALLY_SYMBOLIZER_MANGLED;
+	char *own = mangled ? NULL : demangle(name, false);
+	const char *text = own ? own : name, *result = NULL;
+
+	if (!is_plt) {
+		result = texts_intern(&s->texts, text);
+	} else {
+		size_t len = strlen(text);
+		char *stub = malloc(len + sizeof("@plt"));
+		if (stub) {
+			memcpy(stub, text, len);
+			memcpy(stub + len, "@plt", sizeof("@plt"));
+			result = texts_intern(&s->texts, stub);
+		}
+		free(stub);
+	}
+	free(own);
+	return result;
+}
+
+static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tally_frame *out)
+{
+	const struct elf_file *f = &m->file;
+	uint32_t index = symtab_find(&f->symtab, out->module_address);
+
+	if (index == SYMTAB_NONE)
+		return 0;
+	if (!m->functions[index])
+		m->functions[index] = readable(s, elf_file_name(f, index),
+					       elf_file_is_plt(f, index));
+	if (!m->functions[index])
+		return -ENOMEM;
+	out->function = m->functions[index];
+	out->function_id = index;
+	out->offset = out->module_address - f->symtab.symbols.at[index].start;
+	return 1;
+}
+
+static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
+		     struct tally_frame *out)
+{
+	struct module_search where = {
+		.root = s->opts.root,
+		.symfs = s->opts.symfs,
+		.pid = pid,
+	};
+
+	maps_mapping(s->maps, mapping, &where.map);
+	uint32_t index = module_of_file(s, &where.map);
+	if (!index)
+		return -ENOMEM;
+	struct module *m = s->modules.at[index - 1];
+	int r = module_load(m, &where);
+	fill_module(s, out, index);
+	uint64_t offset = out->address - where.map.start + where.map.pgoff;
+	if (!elf_file_address(&m->file, offset, &out->module_address))
+		out->module_address = offset;
+	out->offset = out->module_address;
+	return r < 0 ? r : name_in_file(s, m, out);
+}
+
+static int load_kernel(struct tally_symbolizer *s, const struct tally_mapping *map)
+{
+	struct kernel_recorded recorded = s->recorded;
+	size_t prefix = strlen(KERNEL_NAME);
+
+	if (s->kernel_loaded)
+		return 0;
+	/* The mapping's name ends in a symbol, and its pgoff is that symbol's address. */
+	if (!recorded.address && map && !strncmp(map->path, KERNEL_NAME, prefix) &&
+	    map->path[prefix]) {
+		recorded.symbol = map->path + prefix;
+		recorded.address = map->pgoff;
+	}
+	if (!recorded.build_id.len && map && map->build_id_len)
+		recorded.build_id = build_id_from(map->build_id, map->build_id_len);
+	int r = kernel_load(&s->kernel, s->opts.root, &recorded);
+	size_t count = s->kernel.symtab.symbols.count;
+	if (r == 0 && count) {
+		s->kernel_functions = calloc(count, sizeof(*s->kernel_functions));
+		r = s->kernel_functions ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		kernel_done(&s->kernel);
+	s->kernel_loaded = r == 0;
+	return r;
+}
+
+/* "[name]" of a kernel mapping: a module's may be recorded as its file, .../net-x.ko.xz. */
+static uint32_t module_of_kernel(struct tally_symbolizer *s, const struct tally_mapping *map)
+{
+	char name[256] = "[";
+	const char *slash = strrchr(map->path, '/');
+
+	if (!strncmp(map->path, KERNEL_NAME, strlen(KERNEL_NAME)))
+		return module_by_name(s, KERNEL_NAME, s->kernel.trouble);
+	if (!slash)
+		return module_by_name(s, map->path, s->kernel.trouble);
+	size_t len = strcspn(slash + 1, ".");
+	if (len > sizeof(name) - 3)
+		len = sizeof(name) - 3;
+	memcpy(name + 1, slash + 1, len);
+	memcpy(name + 1 + len, "]", 2);
+	for (char *p = name; (p = strchr(p, '-'));)
+		*p = '_';
+	return module_by_name(s, name, s->kernel.trouble);
+}
+
+/* What tally_symbolizer_module() tells of it. */
+static void describe_kernel_module(struct tally_symbolizer *s, struct module *m)
+{
+	if (!strcmp(m->name, UNMAPPED) || m->function_count)
+		return;
+	if (!strcmp(m->name, KERNEL_NAME))
+		m->build_id = s->kernel.build_id;
+	m->function_count = kernel_count(&s->kernel, m->name);
+	module_without_file(m, s->kernel.trouble);
+}
+
+static int name_kernel(struct tally_symbolizer *s, uint32_t mapping, struct tally_frame *out)
+{
+	struct tally_mapping map;
+
+	if (mapping)
+		maps_mapping(s->maps, mapping, &map);
+	int r = load_kernel(s, mapping ? &map : NULL);
+	if (r < 0)
+		return r;
+	struct kernel *k = &s->kernel;
+	out->module_address = out->address - k->delta;
+	out->offset = out->module_address;
+	uint32_t index = kernel_find(k, out->address);
+	uint32_t module = index != SYMTAB_NONE ? module_by_name(s, kernel_module(k, index), "")
+			  : mapping            ? module_of_kernel(s, &map)
+			  : k->trouble[0]      ? module_by_name(s, KERNEL_NAME, k->trouble)
+					  : module_by_name(s, UNMAPPED, "nothing is mapped there");
+	if (!module)
+		return -ENOMEM;
+	fill_module(s, out, module);
+	describe_kernel_module(s, s->modules.at[module - 1]);
+	if (index == SYMTAB_NONE)
+		return 0;
+	if (!s->kernel_functions[index])
+		s->kernel_functions[index] = readable(s, kernel_function(k, index), false);
+	if (!s->kernel_functions[index])
+		return -ENOMEM;
+	out->function = s->kernel_functions[index];
+	out->function_id = index;
+	out->offset = out->module_address - k->symtab.symbols.at[index].start;
+	return 1;
+}
+
+/* Whose addresses mean nothing in the address spaces that we know. */
+static const char *foreign(uint32_t mode)
+{
+	static const char *const names[] = {
+		[TALLY_MODE_HYPERVISOR] = "[hypervisor]",
+		[TALLY_MODE_GUEST_KERNEL] = "[guest.kernel.kallsyms]",
+		[TALLY_MODE_GUEST_USER] = "[guest.user]",
+	};
+
+	return mode < ARRAY_SIZE(names) ? names[mode] : NULL;
+}
+
+static int name_nowhere(struct tally_symbolizer *s, const char *name, const char *trouble,
+			struct tally_frame *out)
+{
+	uint32_t module = module_by_name(s, name, trouble);
+
+	if (!module)
+		return -ENOMEM;
+	fill_module(s, out, module);
+	return 0;
+}
+
+static int name_address(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
+			struct tally_frame *out)
+{
+	const char *other = foreign(out->mode);
+
+	if (other)
+		return name_nowhere(s, other, "another system's addresses", out);
+	bool kernel = mapping ? maps_is_kernel(s->maps, mapping) : out->mode == TALLY_MODE_KERNEL;
+	if (out->mode == TALLY_MODE_UNKNOWN && mapping)
+		out->mode = kernel ? TALLY_MODE_KERNEL : TALLY_MODE_USER;
+	if (kernel)
+		return name_kernel(s, mapping, out);
+	if (mapping)
+		return name_user(s, pid, mapping, out);
+	return name_nowhere(s, UNMAPPED, "nothing is mapped there", out);
+}
+
+static int64_t locate(struct tally_symbolizer *s, int32_t pid, uint64_t time, uint64_t address,
+		      uint32_t mode)
+{
+	if (foreign(mode))
+		return 0;
+	return maps_locate(s->maps, mode == TALLY_MODE_KERNEL ? TALLY_MAPS_KERNEL : pid, time,
+			   address);
+}
+
+static int answer(struct tally_symbolizer *s, const struct tally_frame *frame)
+{
+	struct module *m = s->modules.at[frame->module_id];
+
+	m->lookups++;
+	m->misses += !frame->function;
+	return frame->function != NULL;
+}
+
+int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time, uint64_t address,
+			  uint32_t mode, struct tally_frame *out)
+{
+	int64_t mapping = locate(s, pid, time, address, mode);
+	uint64_t key = address + ((uint64_t)(mapping < 0 ? 0 : mapping) << 40);
+	struct answer *a = &s->cache[hash_u64(key) >> (64 - CACHE_BITS)];
+
+	if (a->used && a->mapping == mapping && a->mode == mode && a->frame.address == address) {
+		*out = a->frame;
+		return answer(s, out);
+	}
+	*out = (struct tally_frame){
+		.address = address,
+		.offset = address,
+		.module_address = address,
+		.module = UNMAPPED,
+		.path = UNMAPPED,
+		.function_id = UINT32_MAX,
+		.mode = mode,
+	};
+	if (mapping < 0)
+		return (int)mapping;
+	int r = name_address(s, pid, (uint32_t)mapping, out);
+	if (r < 0)
+		return r;
+	*a = (struct answer){
+		.frame = *out, .mapping = (uint32_t)mapping, .mode = mode, .used = true
+	};
+	return answer(s, out);
+}
+
+uint32_t tally_symbolizer_modules(const struct tally_symbolizer *s)
+{
+	return (uint32_t)s->modules.count;
+}
+
+int tally_symbolizer_module(const struct tally_symbolizer *s, uint32_t id,
+			    struct tally_module_info *out)
+{
+	if (id >= s->modules.count)
+		return -EINVAL;
+	const struct module *m = s->modules.at[id];
+	/* What little a stripped module has may have been all that was asked for. */
+	bool enough = !m->trouble[0] || (m->function_count && !m->misses);
+
+	*out = (struct tally_module_info){
+		.path = m->path,
+		.name = m->name,
+		.trouble = enough ? NULL : m->trouble,
+		.build_id = m->build_id.len ? m->build_id.bytes : NULL,
+		.build_id_len = m->build_id.len,
+		.symbols = m->function_count,
+		.lookups = m->lookups,
+		.misses = m->misses,
+	};
+	return 0;
+}
