@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call graphs are not stored: a branch is a set of tree nodes with the weight that each lends it,
+ * and the next level is the set of their children (or parents) by function. What is below the limit
+ * is never expanded, so a graph costs what it shows.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "profile/graph.h"
+#include "profile/names.h"
+
+#define MAX_DEPTH 127 /* levels, as perf report's --max-stack */
+#define MARGIN    12  /* columns left of a graph, as in perf report */
+
+struct member {
+	uint32_t function;
+	int32_t node;
+	uint64_t weight;
+};
+
+struct members {
+	struct member *at;
+	size_t count, room;
+};
+
+/* Members of one function, side by side in the list. */
+struct branch {
+	const struct member *members;
+	size_t count;
+	uint64_t weight;
+	const char *label;
+};
+
+struct branches {
+	struct branch *at;
+	size_t count, room;
+};
+
+static int add_member(const struct graph *g, struct members *list, int32_t node, uint64_t weight)
+{
+	struct member *m = weight ? vec_push(list) : NULL;
+
+	if (!m)
+		return weight ? -ENOMEM : 0;
+	*m = (struct member){ tree_at(g->tree, node)->name, node, weight };
+	return 0;
+}
+
+/* What the members of a branch are called by, or what they call. */
+static int expand(const struct graph *g, const struct branch *from, struct members *to)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < from->count && r == 0; i++) {
+		const struct member *m = &from->members[i];
+		const struct tree_node *n = tree_at(g->tree, m->node);
+		if (g->callee) {
+			if (tree_at(g->tree, n->parent)->depth > 1)
+				r = add_member(g, to, n->parent, m->weight);
+			continue;
+		}
+		for (int32_t c = n->first; c >= 0 && r == 0; c = tree_at(g->tree, c)->next)
+			r = add_member(g, to, c,
+				       g->children ? tree_at(g->tree, c)->total : g->part[c]);
+	}
+	return r;
+}
+
+static int compare_members(const void *left, const void *right)
+{
+	const struct member *a = left, *b = right;
+
+	if (a->function != b->function)
+		return a->function < b->function ? -1 : 1;
+	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static int compare_branches(const void *left, const void *right)
+{
+	const struct branch *a = left, *b = right;
+
+	if (a->weight != b->weight)
+		return a->weight > b->weight ? -1 : 1;
+	int c = strcmp(a->label, b->label);
+	return c ? c : a->members < b->members ? -1 : a->members > b->members;
+}
+
+static double percent(const struct graph *g, uint64_t weight)
+{
+	return g->q->total ? 100.0 * (double)weight / (double)g->q->total : 0;
+}
+
+/* Members by function; branches that are worth showing, the heaviest first. */
+static int split(const struct graph *g, struct members *list, struct branches *out)
+{
+	const struct tally_profile *p = g->q->profile;
+
+	if (list->count)
+		qsort(list->at, list->count, sizeof(*list->at), compare_members);
+	for (size_t i = 0; i < list->count;) {
+		struct branch b = { .members = &list->at[i] };
+		uint32_t function = list->at[i].function;
+		for (; i < list->count && list->at[i].function == function; i++) {
+			b.count++;
+			b.weight += list->at[i].weight;
+		}
+		b.label = text_of(p, function_at(p, function)->label);
+		if (percent(g, b.weight) < g->limit)
+			continue;
+		struct branch *slot = vec_push(out);
+		if (!slot)
+			return -ENOMEM;
+		*slot = b;
+	}
+	if (out->count)
+		qsort(out->at, out->count, sizeof(*out->at), compare_branches);
+	return 0;
+}
+
+static void print_margin(const struct graph *g, const struct buf *margin)
+{
+	fwrite(margin->at, 1, margin->len, g->to);
+}
+
+static int show_below(struct graph *g, const struct branch *branch, struct buf *margin, int depth);
+
+/* Branches side by side, each with its share. */
+static int show_branches(struct graph *g, const struct branches *list, struct buf *margin,
+			 int depth)
+{
+	size_t margin_len = margin->len;
+	int r = 0;
+
+	for (size_t i = 0; i < list->count && r == 0; i++) {
+		bool last = i + 1 == list->count;
+		print_margin(g, margin);
+		fputs("|\n", g->to);
+		print_margin(g, margin);
+		fprintf(g->to, "%s--%.2f%%--", last ? " " : "|", percent(g, list->at[i].weight));
+		name_text(g->to, list->at[i].label, 0);
+		putc('\n', g->to);
+		buf_str(margin, last ? "           " : "|          ");
+		if (margin->failed)
+			return -ENOMEM;
+		r = show_below(g, &list->at[i], margin, depth + 1);
+		margin->len = margin_len;
+	}
+	return r;
+}
+
+/* Everything below a branch. As long as all of it goes one way there is nothing to compare. */
+static int show_below(struct graph *g, const struct branch *branch, struct buf *margin, int depth)
+{
+	struct members members = { 0 };
+	struct branches list = { 0 };
+	int r = 0;
+
+	if (depth < MAX_DEPTH)
+		r = expand(g, branch, &members);
+	if (r == 0)
+		r = split(g, &members, &list);
+	if (r == 0 && list.count == 1 && list.at[0].weight == branch->weight) {
+		print_margin(g, margin);
+		name_text(g->to, list.at[0].label, 0);
+		putc('\n', g->to);
+		r = show_below(g, &list.at[0], margin, depth + 1);
+	} else if (r == 0) {
+		r = show_branches(g, &list, margin, depth);
+	}
+	vec_done(&members);
+	vec_done(&list);
+	return r;
+}
+
+/* Lends the weight of what was sampled in the line's nodes to all of their callers. */
+static void lend(struct graph *g, const struct line *line, bool back)
+{
+	for (int32_t i = line->first; i >= 0; i = g->lines->next[i]) {
+		uint64_t weight = tree_at(g->tree, i)->self;
+		for (int32_t at = i; at >= 0; at = tree_at(g->tree, at)->parent)
+			g->part[at] = back ? 0 : g->part[at] + weight;
+	}
+}
+
+/* Where the graph begins: at each node of the line, or at the outermost callers. */
+static int find_start(struct graph *g, const struct line *line, struct members *list)
+{
+	int r = 0;
+
+	if (!g->children && !g->callee) {
+		int32_t head = line->first;
+		while (tree_at(g->tree, head)->depth > 1)
+			head = tree_at(g->tree, head)->parent;
+		const struct member m = { .node = head };
+		return expand(g, &(struct branch){ .members = &m, .count = 1 }, list);
+	}
+	/* Children count from the outermost call down, and from the innermost call up: what lies
+	 * below another call of the same function belongs to that one. */
+	if (g->children && g->callee)
+		for (int32_t i = line->first; i >= 0; i = g->lines->next[i])
+			if (g->lines->above[i] >= 0)
+				g->part[g->lines->above[i]] += tree_at(g->tree, i)->total;
+	for (int32_t i = line->first; i >= 0 && r == 0; i = g->lines->next[i]) {
+		const struct tree_node *n = tree_at(g->tree, i);
+		if (!g->children)
+			r = add_member(g, list, i, n->self);
+		else if (g->callee)
+			r = add_member(g, list, i, n->total - g->part[i]);
+		else if (g->lines->above[i] < 0)
+			r = add_member(g, list, i, n->total);
+		g->part[i] = 0;
+	}
+	return r;
+}
+
+/* A graph of the function alone would repeat the line. */
+static bool is_alone(const struct graph *g, const struct branches *list)
+{
+	struct members members = { 0 };
+	struct branches below = { 0 };
+	bool alone = list->count == 1 && expand(g, &list->at[0], &members) == 0 &&
+		     split(g, &members, &below) == 0 && !below.count;
+
+	vec_done(&members);
+	vec_done(&below);
+	return alone;
+}
+
+static int show(struct graph *g, const struct branches *list)
+{
+	struct buf margin = { 0 };
+	int r = 0;
+
+	buf_printf(&margin, "%*s", MARGIN, "");
+	if (margin.failed)
+		return -ENOMEM;
+	if (list->count == 1) {
+		fprintf(g->to, "%*s|\n%*s---", MARGIN, "", MARGIN, "");
+		name_text(g->to, list->at[0].label, 0);
+		putc('\n', g->to);
+		buf_str(&margin, "   ");
+		r = show_below(g, &list->at[0], &margin, 1);
+	} else {
+		r = show_branches(g, list, &margin, 0);
+	}
+	putc('\n', g->to);
+	buf_done(&margin);
+	return r;
+}
+
+int graph_open(struct graph *g)
+{
+	g->part = calloc(g->tree->nodes.count, sizeof(*g->part));
+	return g->part ? 0 : -ENOMEM;
+}
+
+int graph_print(struct graph *g, const struct line *line)
+{
+	struct members members = { 0 };
+	struct branches list = { 0 };
+	bool lends = !g->children && !g->callee;
+
+	if (lends)
+		lend(g, line, false);
+	int r = find_start(g, line, &members);
+	if (r == 0)
+		r = split(g, &members, &list);
+	if (r == 0 && list.count && !is_alone(g, &list))
+		r = show(g, &list);
+	if (lends)
+		lend(g, line, true);
+	vec_done(&members);
+	vec_done(&list);
+	return r;
+}
+
+void graph_done(struct graph *g)
+{
+	free(g->part);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A perf.data file into a profile, in two passes: first what was mapped and how threads were
+ * called, then the samples. Records of different CPUs are not in order of time in a file; asked in
+ * this way their order does not matter, and nothing needs to be kept or sorted.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tally/reader.h>
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "profile/load.h"
+
+#define BUILD_ID_MAX 20
+
+struct file {
+	struct tally_load_opts opts;
+	struct tally_profile *profile;
+	struct tally_reader *reader;
+	struct tally_maps *maps;
+	struct tally_symbolizer *symbolizer;
+	struct tally_loader *loader;
+	VEC(int) events; /* by the file's number: the profile's */
+	uint64_t first;  /* the earliest sample, as far as it was looked for */
+	uint8_t kernel_id[BUILD_ID_MAX];
+	uint32_t kernel_id_len;
+};
+
+static bool is_clock(const struct tally_attr *attr)
+{
+	return attr->type == TALLY_TYPE_SOFTWARE &&
+	       (attr->config == TALLY_SW_CPU_CLOCK || attr->config == TALLY_SW_TASK_CLOCK);
+}
+
+static int add_events(struct file *f)
+{
+	for (uint32_t i = 0; i < tally_reader_events(f->reader); i++) {
+		const struct tally_reader_event *e = tally_reader_event(f->reader, i);
+		int *slot = vec_push(&f->events);
+		if (!slot)
+			return -ENOMEM;
+		*slot = tally_profile_event(f->profile, e->name, is_clock(&e->attr) ? "ns" : "");
+		if (*slot < 0)
+			return *slot;
+	}
+	return 0;
+}
+
+static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const uint8_t *id,
+			 uint32_t id_len, void *arg)
+{
+	struct file *f = arg;
+
+	if (id_len > BUILD_ID_MAX)
+		return 0;
+	if (cpumode == TALLY_MISC_KERNEL && !strncmp(name, "[kernel", 7)) {
+		memcpy(f->kernel_id, id, id_len);
+		f->kernel_id_len = id_len;
+		return 0;
+	}
+	return tally_symbolizer_build_id(f->symbolizer, name, id, id_len) == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* The sum of periods needs one for each sample: a constant one stands in the attr alone. */
+static void fill_period(const struct file *f, const struct tally_reader_record *item,
+			struct tally_record *rec)
+{
+	const struct tally_reader_event *e = tally_reader_event(f->reader, item->event);
+
+	if (rec->type != TALLY_RECORD_SAMPLE || (item->layout->sample_type & TALLY_SAMPLE_PERIOD))
+		return;
+	bool constant = e && e->attr.sample_period && !(e->attr.flags & TALLY_ATTR_FREQ);
+	rec->sample.period = constant ? e->attr.sample_period : 1;
+}
+
+static bool is_side_band(uint32_t type)
+{
+	switch (type) {
+	case TALLY_RECORD_MMAP:
+	case TALLY_RECORD_MMAP2:
+	case TALLY_RECORD_COMM:
+	case TALLY_RECORD_FORK:
+	case TALLY_RECORD_EXIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_counted(uint32_t type)
+{
+	return type == TALLY_RECORD_SAMPLE || type == TALLY_RECORD_LOST ||
+	       type == TALLY_RECORD_LOST_SAMPLES;
+}
+
+/* One walk through the records: side-band and, for times that count from it, the earliest sample. */
+static int first_pass(struct file *f)
+{
+	struct tally_reader_record item;
+	struct tally_record rec;
+	int r = 0;
+
+	while (r >= 0 && tally_reader_next(f->reader, &item, NULL) > 0) {
+		bool sample = f->opts.relative && item.type == TALLY_RECORD_SAMPLE;
+		if (!sample && !is_side_band(item.type))
+			continue;
+		if (tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) < 0) {
+			if (!sample)
+				loader_undecodable(f->loader);
+		} else if (!sample) {
+			r = tally_loader_push(f->loader, &rec, 0);
+		} else if (rec.id.time < f->first) {
+			f->first = rec.id.time;
+		}
+	}
+	return r;
+}
+
+/* The samples, and what was lost of them. An error of the file that ended the first pass ends this
+ * one at the same place. */
+static int second_pass(struct file *f, struct tally_error *err)
+{
+	struct tally_reader_record item;
+	struct tally_record rec;
+	int r;
+
+	while ((r = tally_reader_next(f->reader, &item, err)) > 0) {
+		if (!is_counted(item.type))
+			continue;
+		if (tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) < 0) {
+			loader_undecodable(f->loader);
+			continue;
+		}
+		fill_period(f, &item, &rec);
+		int event = item.event < f->events.count ? f->events.at[item.event] : 0;
+		if (tally_loader_push(f->loader, &rec, event) < 0)
+			return error_nomem(err, "the profile");
+	}
+	return r;
+}
+
+static int read_file(struct file *f, struct tally_error *err)
+{
+	uint64_t start = 0;
+
+	if (first_pass(f) < 0)
+		return error_nomem(err, "the recording's mappings");
+	int r = tally_reader_rewind(f->reader, err);
+	if (r < 0)
+		return r;
+	if (f->opts.relative && f->first != UINT64_MAX)
+		start = f->first;
+	loader_between(f->loader, start + f->opts.from, f->opts.to ? start + f->opts.to : 0);
+	return second_pass(f, err);
+}
+
+static int prepare(struct file *f, struct tally_error *err)
+{
+	struct tally_symbolizer_opts opts = { .size = sizeof(opts),
+					      .flags = f->opts.symbolizer_flags,
+					      .root = f->opts.root,
+					      .symfs = f->opts.symfs };
+	int r = tally_maps_new(&f->maps);
+
+	if (r < 0)
+		return error_nomem(err, "the recording's mappings");
+	if ((r = tally_symbolizer_new(&f->symbolizer, f->maps, &opts, err)) < 0 ||
+	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, NULL, err)) < 0)
+		return r;
+	r = add_events(f);
+	if (r == 0)
+		r = tally_reader_build_ids(f->reader, take_build_id, f);
+	if (r == 0 && f->kernel_id_len)
+		r = loader_kernel(f->loader, f->kernel_id, f->kernel_id_len);
+	return r < 0 ? error_nomem(err, "the recording's events and build-ids") : 0;
+}
+
+static void tell_trouble(const struct file *f)
+{
+	struct tally_module_info info;
+
+	for (uint32_t i = 0; i < tally_symbolizer_modules(f->symbolizer); i++)
+		if (tally_symbolizer_module(f->symbolizer, i, &info) == 0 && info.trouble &&
+		    info.lookups)
+			f->opts.trouble(&info, f->opts.arg);
+}
+
+static void close_file(struct file *f)
+{
+	tally_loader_free(f->loader);
+	tally_symbolizer_free(f->symbolizer);
+	tally_maps_free(f->maps);
+	tally_reader_close(f->reader);
+	vec_done(&f->events);
+}
+
+int tally_profile_load_file(struct tally_profile *profile, const char *path,
+			    const struct tally_load_opts *opts, struct tally_load_health *health,
+			    char *health_text, size_t health_text_size, struct tally_error *err)
+{
+	struct file f = { .profile = profile, .first = UINT64_MAX };
+	struct tally_load_health none = { 0 };
+
+	if (health)
+		*health = none;
+	if (health_text && health_text_size)
+		*health_text = '\0';
+	int r = opts_read(&f.opts, sizeof(f.opts), opts, err);
+	if (r == 0)
+		r = tally_reader_open(&f.reader, path, NULL, err);
+	if (r == 0)
+		r = prepare(&f, err);
+	if (r == 0) {
+		r = read_file(&f, err);
+		const char *text = tally_reader_health(f.reader);
+		if (health)
+			tally_loader_health(f.loader, health);
+		if (health_text && health_text_size && text)
+			snprintf(health_text, health_text_size, "%s", text);
+		if (f.opts.trouble)
+			tell_trouble(&f);
+	}
+	close_file(&f);
+	return r;
+}

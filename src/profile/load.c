@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records into a profile. Names are looked up once: stacks repeat, so a sample is first looked for
+ * by a hash of its whole callchain, and only a stack that is new is taken apart, address by address,
+ * each of which may be known too. What is remembered is keyed by process and epoch (changes.h), so
+ * that it is forgotten when a mapping or a name changes.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/vec.h"
+#include "profile/changes.h"
+#include "profile/load.h"
+
+#define NO_TIME UINT64_MAX /* samples without a time see what was there last */
+
+/* A thread, and what changed in the process of that number. */
+struct task {
+	int32_t id;
+	struct changes names, maps;
+};
+
+/* One address of a callchain. */
+struct entry {
+	uint64_t ip;
+	uint32_t mode;
+	bool exact; /* where the CPU was, not where a call returns to */
+};
+
+enum function_flags {
+	FUNCTION_STARTS = 1u << 0,    /* threads begin in it */
+	FUNCTION_MAY_START = 1u << 1, /* it has no name but lies where they begin */
+	FUNCTION_UNNAMED = 1u << 2,
+};
+
+/* A callchain that was seen. */
+struct known_stack {
+	int32_t stack;
+	uint32_t frames, unknown;
+	bool has_user, broken;
+};
+
+struct tally_loader {
+	struct tally_profile *profile;
+	struct tally_maps *maps;
+	struct tally_symbolizer *symbolizer;
+	struct tally_loader_opts opts;
+	struct tally_load_health health;
+	uint64_t kernel_text;
+	const uint8_t *kernel_id;
+	uint32_t kernel_id_len;
+
+	VEC(struct task) tasks;
+	VEC(struct known_stack) stacks;
+	VEC(int32_t) modules;        /* by the symbolizer's number: the profile's, -1 unknown */
+	VEC(uint8_t) function_flags; /* by the profile's number */
+	VEC(struct entry) chain;     /* of the sample at hand */
+	/* Values are index + 1. */
+	struct map64 task_of, thread_of, stack_of, location_of, function_of;
+};
+
+int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
+		     struct tally_maps *maps, struct tally_symbolizer *symbolizer,
+		     const struct tally_loader_opts *opts, struct tally_error *err)
+{
+	struct tally_loader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return error_nomem(err, "a loader");
+	int r = opts_read(&l->opts, sizeof(l->opts), opts, err);
+	if (r < 0) {
+		free(l);
+		return r;
+	}
+	l->profile = profile;
+	l->maps = maps;
+	l->symbolizer = symbolizer;
+	*out = l;
+	return 0;
+}
+
+void tally_loader_free(struct tally_loader *l)
+{
+	if (!l)
+		return;
+	vec_each (&l->tasks, task) {
+		changes_done(&task->names);
+		changes_done(&task->maps);
+	}
+	vec_done(&l->tasks);
+	vec_done(&l->stacks);
+	vec_done(&l->modules);
+	vec_done(&l->function_flags);
+	vec_done(&l->chain);
+	map64_done(&l->task_of);
+	map64_done(&l->thread_of);
+	map64_done(&l->stack_of);
+	map64_done(&l->location_of);
+	map64_done(&l->function_of);
+	free(l);
+}
+
+/* ---- side-band ---- */
+
+/* NULL: no memory. Valid until the next call. */
+static struct task *task_at(struct tally_loader *l, int32_t id)
+{
+	uint32_t *known = map64_at(&l->task_of, (uint32_t)id);
+
+	if (!known)
+		return NULL;
+	if (!*known) {
+		struct task *added = vec_push(&l->tasks);
+		if (!added)
+			return NULL;
+		added->id = id;
+		*known = (uint32_t)l->tasks.count;
+	}
+	return &l->tasks.at[*known - 1];
+}
+
+static int name_changed(struct tally_loader *l, int32_t tid, uint64_t time)
+{
+	struct task *task = task_at(l, tid);
+
+	return task && changes_add(&task->names, time) ? 0 : -ENOMEM;
+}
+
+static int maps_changed(struct tally_loader *l, int32_t pid, uint64_t time)
+{
+	struct task *task = task_at(l, pid);
+
+	return task && changes_add(&task->maps, time) ? 0 : -ENOMEM;
+}
+
+/* Side-band that makes no sense is counted and left out; only a lack of memory ends the loading. */
+static int tolerate(struct tally_loader *l, int r)
+{
+	if (r >= 0 || r == -ENOMEM)
+		return r < 0 ? r : 0;
+	l->health.undecodable++;
+	return 0;
+}
+
+static uint64_t side_band_time(const struct tally_record *rec)
+{
+	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
+}
+
+int loader_kernel(struct tally_loader *l, const uint8_t *id, uint32_t id_len)
+{
+	l->kernel_id = id;
+	l->kernel_id_len = id_len;
+	return tally_symbolizer_kernel(l->symbolizer, l->kernel_text, id, id_len);
+}
+
+/* "[kernel.kallsyms]_text" (or _stext): the name tells which symbol's address pgoff is. */
+static bool is_kernel_text(const struct tally_record_mmap *m)
+{
+	return m->filename && !strncmp(m->filename, "[kernel", 7) && strstr(m->filename, "]_");
+}
+
+static int push_mmap(struct tally_loader *l, const struct tally_record *rec)
+{
+	const struct tally_record_mmap *m = &rec->mmap;
+	uint32_t mode = rec->misc & TALLY_MISC_CPUMODE;
+	bool kernel = mode == TALLY_MISC_KERNEL;
+	struct tally_mapping map = {
+		.start = m->addr,
+		.end = m->addr + m->len,
+		.pgoff = m->pgoff,
+		.path = m->filename,
+		.build_id = m->build_id,
+		.build_id_len = m->build_id_size,
+		.inode = m->ino,
+		.dev_major = m->maj,
+		.dev_minor = m->min,
+	};
+
+	if (mode == TALLY_MISC_GUEST_KERNEL || mode == TALLY_MISC_GUEST_USER)
+		return 0;
+	if (kernel && is_kernel_text(m)) {
+		l->kernel_text = m->pgoff;
+		int r = tally_symbolizer_kernel(l->symbolizer, m->pgoff, l->kernel_id,
+						l->kernel_id_len);
+		if (r < 0)
+			return tolerate(l, r);
+	}
+	int32_t pid = kernel ? TALLY_MAPS_KERNEL : m->pid;
+	uint64_t time = side_band_time(rec);
+	int r = tally_maps_add(l->maps, pid, time, &map);
+	return r < 0 ? tolerate(l, r) : maps_changed(l, pid, time);
+}
+
+static int push_comm(struct tally_loader *l, const struct tally_record *rec)
+{
+	const struct tally_record_comm *c = &rec->comm;
+	uint64_t time = side_band_time(rec);
+	int r = tally_maps_comm(l->maps, c->pid, c->tid, time, c->comm, c->exec);
+
+	if (r < 0)
+		return tolerate(l, r);
+	if (c->exec)
+		r = maps_changed(l, c->pid, time);
+	return r < 0 ? r : name_changed(l, c->tid, time);
+}
+
+static int push_fork(struct tally_loader *l, const struct tally_record *rec)
+{
+	const struct tally_record_task *t = &rec->task;
+
+	/* Made up for a task that ran already; its own names and mappings follow. */
+	if (rec->misc & TALLY_MISC_FORK_EXEC)
+		return 0;
+	int r = tally_maps_fork(l->maps, t->pid, t->tid, t->ppid, t->ptid, t->time);
+	if (r < 0)
+		return tolerate(l, r);
+	if (t->pid != t->ppid)
+		r = maps_changed(l, t->pid, t->time);
+	return r < 0 ? r : name_changed(l, t->tid, t->time);
+}
+
+static int push_exit(struct tally_loader *l, const struct tally_record *rec)
+{
+	const struct tally_record_task *t = &rec->task;
+
+	return tolerate(l, tally_maps_exit(l->maps, t->pid, t->tid, t->time));
+}
+
+/* ---- samples: who ---- */
+
+static uint64_t sample_time(const struct tally_record *rec)
+{
+	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : NO_TIME;
+}
+
+static const char *thread_name(struct tally_loader *l, int32_t tid, uint64_t time, char room[16])
+{
+	const char *name = tally_maps_name(l->maps, tid, time);
+
+	if (name)
+		return name;
+	if (tid == 0)
+		return "swapper"; /* the idle tasks, as the kernel calls them */
+	snprintf(room, 16, ":%d", tid);
+	return room;
+}
+
+static int find_thread(struct tally_loader *l, const struct tally_record *rec)
+{
+	int32_t pid = rec->id.pid, tid = rec->id.tid;
+	uint64_t time = sample_time(rec);
+	struct task *task = task_at(l, tid);
+
+	if (!task)
+		return -ENOMEM;
+	uint64_t who = (uint64_t)(uint32_t)pid << 32 | (uint32_t)tid;
+	uint64_t key = hash_u64(hash_u64(who) + changes_epoch(&task->names, time));
+	uint32_t *known = map64_at(&l->thread_of, key);
+	if (!known)
+		return -ENOMEM;
+	if (!*known) {
+		char room[16];
+		int thread = tally_profile_thread(l->profile, pid, tid,
+						  thread_name(l, tid, time, room));
+		if (thread < 0)
+			return thread;
+		*known = (uint32_t)thread + 1;
+	}
+	return (int)(*known - 1);
+}
+
+/* ---- samples: where ---- */
+
+static const struct {
+	uint64_t context;
+	uint32_t mode;
+} contexts[] = {
+	{ TALLY_CONTEXT_HV, TALLY_MODE_HYPERVISOR },
+	{ TALLY_CONTEXT_KERNEL, TALLY_MODE_KERNEL },
+	{ TALLY_CONTEXT_USER, TALLY_MODE_USER },
+	{ TALLY_CONTEXT_GUEST, TALLY_MODE_GUEST_USER },
+	{ TALLY_CONTEXT_GUEST_KERNEL, TALLY_MODE_GUEST_KERNEL },
+	{ TALLY_CONTEXT_GUEST_USER, TALLY_MODE_GUEST_USER },
+};
+
+static uint32_t context_mode(uint64_t context)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(contexts); i++)
+		if (contexts[i].context == context)
+			return contexts[i].mode;
+	return TALLY_MODE_UNKNOWN;
+}
+
+/*
+ * The chain's addresses, innermost first. It should begin where the sample was taken: a precise
+ * event's ip replaces the place to which the CPU had slid, and is put in front of a chain that
+ * leaves out the part (kernel or user) in which the sample was taken.
+ */
+static int read_chain(struct tally_loader *l, const struct tally_record *rec)
+{
+	const struct tally_record_sample *s = &rec->sample;
+	struct entry first = { s->ip, rec->misc & TALLY_MISC_CPUMODE, true }, next = first;
+
+	l->chain.count = 0;
+	if (!vec_reserve(&l->chain, s->chain_len + 1))
+		return -ENOMEM;
+	for (uint64_t i = 0; i < s->chain_len; i++) {
+		next.ip = tally_sample_ip(rec, i);
+		if (next.ip >= TALLY_CONTEXT_MAX) {
+			next.mode = context_mode(next.ip);
+			next.exact = true;
+			continue;
+		}
+		if (!l->chain.count && s->ip && next.ip != s->ip) {
+			*vec_push(&l->chain) = first;
+			if (next.mode == first.mode) {
+				next.exact = false;
+				continue;
+			}
+		}
+		*vec_push(&l->chain) = next;
+		next.exact = false;
+	}
+	if (!l->chain.count)
+		*vec_push(&l->chain) = first;
+	return 0;
+}
+
+/* Where the stacks of processes and threads begin: in the start code of the program, of the dynamic
+ * linker, and of glibc's and musl's threads. main counts too, for start code often keeps no frame
+ * pointers. */
+static const char *const start_functions[] = {
+	"_start",       "main",     "__libc_start_main",      "__libc_start_call_main",
+	"_dl_start",    "clone",    "_dl_start_user",         "__clone",
+	"clone3",       "__clone3", "start_thread",           "__libc_start_main@@GLIBC_2.34",
+	"start_c",      "start",    "__libc_start_main_impl", "_dl_start_final",
+	"thread_start",
+};
+
+/* Modules that hold start code; without their own symbols its functions have no names. */
+static const char *const start_modules[] = { "libc.so.6", "libc-",   "libpthread",
+					     "ld-linux",  "ld-musl", "libc.musl" };
+
+static uint8_t flags_of(const struct tally_frame *frame)
+{
+	if (!frame->function) {
+		for (size_t i = 0; i < ARRAY_SIZE(start_modules); i++)
+			if (!strncmp(frame->module, start_modules[i], strlen(start_modules[i])))
+				return FUNCTION_UNNAMED | FUNCTION_MAY_START;
+		return FUNCTION_UNNAMED;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(start_functions); i++)
+		if (!strcmp(frame->function, start_functions[i]))
+			return FUNCTION_STARTS;
+	return 0;
+}
+
+static int find_module(struct tally_loader *l, const struct tally_frame *frame)
+{
+	struct tally_module_info info = { 0 };
+
+	while (l->modules.count <= frame->module_id) {
+		int32_t *added = vec_push(&l->modules);
+		if (!added)
+			return -ENOMEM;
+		*added = -1;
+	}
+	int32_t *known = &l->modules.at[frame->module_id];
+	if (*known >= 0)
+		return *known;
+	if (tally_symbolizer_module(l->symbolizer, frame->module_id, &info) < 0 ||
+	    info.build_id_len > 20)
+		info.build_id_len = 0;
+	*known = tally_profile_module(l->profile, frame->module, frame->path, info.build_id,
+				      info.build_id_len);
+	return *known;
+}
+
+static int set_flags(struct tally_loader *l, int function, uint8_t flags)
+{
+	while (l->function_flags.count <= (size_t)function)
+		if (!vec_push(&l->function_flags))
+			return -ENOMEM;
+	l->function_flags.at[function] = flags;
+	return 0;
+}
+
+static int find_function(struct tally_loader *l, const struct tally_frame *frame)
+{
+	uint64_t module = (uint64_t)frame->module_id << 3 | (frame->mode & 7);
+	uint32_t *known = map64_at(&l->function_of, module << 32 | frame->function_id);
+
+	if (!known)
+		return -ENOMEM;
+	if (*known)
+		return (int)(*known - 1);
+	int r = find_module(l, frame);
+	if (r >= 0)
+		r = tally_profile_function(l->profile, r, frame->function, frame->mode);
+	if (r < 0)
+		return r;
+	int function = r;
+	r = set_flags(l, function, flags_of(frame));
+	if (r < 0)
+		return r;
+	*known = (uint32_t)function + 1;
+	return function;
+}
+
+/* A return address may stand behind its function's end, so the call before it is looked up. */
+static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e)
+{
+	struct tally_frame frame;
+	uint64_t back = e->exact || !e->ip ? 0 : 1;
+	int r = tally_symbolizer_find(l->symbolizer, pid, time, e->ip - back, e->mode, &frame);
+
+	if (r < 0)
+		return r;
+	r = find_function(l, &frame);
+	return r < 0 ? r : tally_profile_location(l->profile, r, frame.module_address + back);
+}
+
+/* What can change the meaning of an address of a process: its mappings and the kernel's. */
+struct epoch {
+	uint32_t process, kernel;
+};
+
+static int find_location(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
+			 const struct entry *e)
+{
+	bool kernel = e->mode == TALLY_MODE_KERNEL;
+	uint64_t space = kernel ? (uint64_t)UINT32_MAX << 32 | epoch.kernel
+				: (uint64_t)(uint32_t)pid << 32 | epoch.process;
+	uint64_t key = hash_u64(hash_u64(space) + (e->mode << 1 | e->exact)) ^ hash_u64(e->ip);
+	uint32_t *known = map64_at(&l->location_of, key);
+
+	if (!known)
+		return -ENOMEM;
+	if (!*known) {
+		int location = name_entry(l, pid, time, e);
+		if (location < 0)
+			return location;
+		*known = (uint32_t)location + 1;
+	}
+	return (int)(*known - 1);
+}
+
+/* Flags of the function that a location is in, as the loader made it. */
+static uint8_t location_flags(const struct tally_loader *l, int stack)
+{
+	int32_t parent, function;
+	uint64_t address;
+
+	if (tally_profile_stack_info(l->profile, (uint32_t)stack, &parent, &function, &address) <
+		    0 ||
+	    (size_t)function >= l->function_flags.count)
+		return 0;
+	return l->function_flags.at[function];
+}
+
+/* Names the chain at hand, outermost first. */
+static int build_stack(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
+		       struct known_stack *out)
+{
+	bool starts = false, outermost = true;
+
+	*out = (struct known_stack){ .stack = -1 };
+	for (size_t i = l->chain.count; i-- > 0;) {
+		const struct entry *e = &l->chain.at[i];
+		int r = find_location(l, pid, epoch, time, e);
+		if (r >= 0)
+			r = tally_profile_stack(l->profile, out->stack, r);
+		if (r < 0)
+			return r;
+		out->stack = r;
+		uint8_t flags = location_flags(l, r);
+		out->frames++;
+		out->unknown += (flags & FUNCTION_UNNAMED) != 0;
+		if (e->mode != TALLY_MODE_USER)
+			continue;
+		out->has_user = true;
+		starts |= flags & FUNCTION_STARTS ||
+			  (outermost && !e->exact && flags & FUNCTION_MAY_START);
+		outermost = false;
+	}
+	out->broken = out->has_user && !starts;
+	return 0;
+}
+
+static uint64_t stack_key(const struct tally_record *rec, struct epoch epoch)
+{
+	const struct tally_record_sample *s = &rec->sample;
+	uint64_t where[] = { s->ip, (uint64_t)epoch.process << 32 | epoch.kernel,
+			     (uint64_t)(uint32_t)rec->id.pid << 32 | rec->swapped << 3 |
+				     (rec->misc & TALLY_MISC_CPUMODE) };
+	uint64_t key = hash_bytes(where, sizeof(where));
+
+	return s->chain_len ? hash_u64(key ^ hash_bytes(s->chain, s->chain_len * sizeof(uint64_t)))
+			    : key;
+}
+
+/* The stack of a sample, from memory when it was seen. Its key is a hash of 64 bits and nothing
+ * else: among a million stacks two share one with a chance of 1 in 37 million. */
+static int find_stack(struct tally_loader *l, const struct tally_record *rec)
+{
+	uint64_t time = sample_time(rec);
+	struct task *kernel = task_at(l, TALLY_MAPS_KERNEL);
+	struct epoch epoch = { 0 };
+
+	if (!kernel)
+		return -ENOMEM;
+	epoch.kernel = changes_epoch(&kernel->maps, time);
+	struct task *task = task_at(l, rec->id.pid);
+	if (!task)
+		return -ENOMEM;
+	epoch.process = changes_epoch(&task->maps, time);
+
+	uint32_t *known = map64_at(&l->stack_of, stack_key(rec, epoch));
+	if (!known)
+		return -ENOMEM;
+	if (*known)
+		return (int)(*known - 1);
+	int r = read_chain(l, rec);
+	struct known_stack *stack = r < 0 ? NULL : vec_push(&l->stacks);
+	if (!stack)
+		return -ENOMEM;
+	r = build_stack(l, rec->id.pid, epoch, time, stack);
+	if (r < 0) {
+		l->stacks.count--;
+		return r;
+	}
+	*known = (uint32_t)l->stacks.count;
+	return (int)(*known - 1);
+}
+
+static void count_sample(struct tally_load_health *h, const struct tally_record *rec,
+			 const struct known_stack *stack)
+{
+	h->frames += stack->frames;
+	h->unknown_frames += stack->unknown;
+	if (rec->sample.chain_len && stack->has_user) {
+		h->with_chain++;
+		h->broken_chains += stack->broken;
+	}
+	if (rec->id.has & TALLY_SAMPLE_TIME) {
+		if (!h->samples || rec->id.time < h->first)
+			h->first = rec->id.time;
+		if (rec->id.time > h->last)
+			h->last = rec->id.time;
+	}
+	h->samples++;
+}
+
+static int push_sample(struct tally_loader *l, const struct tally_record *rec, int event)
+{
+	if (rec->id.time < l->opts.from || (l->opts.to && rec->id.time >= l->opts.to)) {
+		l->health.filtered++;
+		return 0;
+	}
+	int thread = find_thread(l, rec);
+	if (thread < 0)
+		return thread;
+	int at = find_stack(l, rec);
+	if (at < 0)
+		return at;
+	const struct known_stack *stack = &l->stacks.at[at];
+	int r = tally_profile_add(l->profile, event, thread, stack->stack, 1, rec->sample.period);
+	if (r == 0)
+		count_sample(&l->health, rec, stack);
+	return r;
+}
+
+int tally_loader_push(struct tally_loader *l, const struct tally_record *rec, int event)
+{
+	switch (rec->type) {
+	case TALLY_RECORD_SAMPLE:
+		return push_sample(l, rec, event);
+	case TALLY_RECORD_MMAP:
+	case TALLY_RECORD_MMAP2:
+		return push_mmap(l, rec);
+	case TALLY_RECORD_COMM:
+		return push_comm(l, rec);
+	case TALLY_RECORD_FORK:
+		return push_fork(l, rec);
+	case TALLY_RECORD_EXIT:
+		return push_exit(l, rec);
+	case TALLY_RECORD_LOST:
+	case TALLY_RECORD_LOST_SAMPLES:
+		l->health.lost += rec->lost.lost;
+		return 0;
+	default:
+		return 0;
+	}
+}
+
+void loader_between(struct tally_loader *l, uint64_t from, uint64_t to)
+{
+	l->opts.from = from;
+	l->opts.to = to;
+}
+
+void loader_undecodable(struct tally_loader *l)
+{
+	l->health.undecodable++;
+}
+
+void tally_loader_health(const struct tally_loader *l, struct tally_load_health *out)
+{
+	*out = l->health;
+}

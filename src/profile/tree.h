@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The merged call tree of what a query keeps: below the root a head for each thread, process or
+ * command (whichever the output tells apart), below each head its functions, outermost first.
+ * Siblings are in the order of their names, so that the same samples give the same tree.
+ */
+#ifndef PROFILE_TREE_H
+#define PROFILE_TREE_H
+
+#include "profile/query.h"
+
+#define TREE_ROOT 0
+
+struct tree_node {
+	int32_t parent;      /* -1: the root's */
+	uint32_t name;       /* of a head: index in heads; below: function */
+	int32_t first, next; /* child, sibling; -1: none */
+	uint32_t depth;      /* root 0, heads 1 */
+	uint32_t reserved;
+	uint64_t self, total; /* by the query's weight; total: with all below */
+	uint64_t self_samples, samples;
+};
+
+/* What the heads do not tell apart is 0. */
+struct tree_head {
+	uint32_t comm; /* text of the profile */
+	int32_t pid, tid;
+};
+
+struct tree {
+	struct pool nodes, heads;
+};
+
+/* Heads are told apart by `keys`, an array of QUERY_KEYS, of which comm, pid and tid count.
+ * -ENOMEM. */
+int tree_build(struct tree *tree, const struct query *q, const bool *keys);
+void tree_done(struct tree *tree);
+
+static inline struct tree_node *tree_at(const struct tree *tree, int32_t node)
+{
+	return (struct tree_node *)tree->nodes.at + node;
+}
+
+static inline const struct tree_head *tree_head(const struct tree *tree, int32_t node)
+{
+	return (const struct tree_head *)tree->heads.at + tree_at(tree, node)->name;
+}
+
+/* What a node is called: the head's comm, the function's label; the root is "all". */
+const char *tree_label(const struct tree *tree, const struct tally_profile *p, int32_t node);
+
+/* The node behind `node` in pre-order, -1 at the end; `skip` leaves out what is below it. */
+int32_t tree_next(const struct tree *tree, int32_t node, bool skip);
+
+#endif
