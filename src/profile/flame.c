@@ -38,6 +38,8 @@ struct flame {
 	uint32_t deepest; /* among the frames that are shown */
 };
 
+#define MIDDLE 0x808080 /* of a palette */
+
 enum kind {
 	KIND_USER,
 	KIND_KERNEL,
@@ -78,10 +80,10 @@ static unsigned channel(double hue, double saturation, double light, int n)
 	return (unsigned)lround(255 * (light - a * fmax(-1, fmin(fmin(k - 3, 9 - k), 1))));
 }
 
-static void print_color(FILE *to, enum kind kind, const char *name)
+/* A hash of 24 bits is a place in the palette. */
+static void print_color(FILE *to, enum kind kind, uint32_t hash)
 {
 	const struct palette *p = &palettes[kind];
-	uint32_t hash = name_hash(name);
 	double hue = p->hue + p->hue_span * (hash & 0xff) / 255;
 	double saturation = p->saturation + p->saturation_span * (hash >> 8 & 0xff) / 255;
 	double light = p->light + p->light_span * (hash >> 16 & 0xff) / 255;
@@ -172,7 +174,7 @@ static void print_frame(const struct flame *f, int32_t node)
 		"rx=\"1.5\" fill=\"",
 		n->samples == 1 ? "sample" : "samples", percent(f, n->total), x, y,
 		percent(f, n->total), BOX);
-	print_color(f->to, kind_of(f, node), label);
+	print_color(f->to, kind_of(f, node), name_hash(label));
 	fputs("\"/>", f->to);
 	if (room >= 3 || room >= (double)name_length(label)) {
 		fprintf(f->to, "<text x=\"%.6f%%\" dx=\"%d\" y=\"%u\">", x, LABEL_PAD,
@@ -240,9 +242,9 @@ static void print_head(const struct flame *f, unsigned height)
 	print_subtitle(f);
 	/* Buttons appear with the script that serves them. */
 	fputs("<text id=\"unzoom\" class=\"button hide\" x=\"10\" y=\"26\">Reset zoom</text>\n"
-	      "<text id=\"ignorecase\" class=\"button hide script off\" x=\"100%\" dx=\"-112\" y=\"26\">"
+	      "<text id=\"ignorecase\" class=\"button hide script off\" x=\"100%\" dx=\"-104\" y=\"26\">"
 	      "<title>ignore case (Ctrl-I)</title>ic</text>\n"
-	      "<text id=\"search\" class=\"button hide script\" x=\"100%\" dx=\"-86\" y=\"26\">Search"
+	      "<text id=\"search\" class=\"button hide script\" x=\"100%\" dx=\"-10\" y=\"26\">Search"
 	      "</text>\n",
 	      f->to);
 }
@@ -260,7 +262,7 @@ static void print_foot(const struct flame *f, unsigned height)
 		fprintf(f->to,
 			"<rect x=\"%u\" y=\"%d\" width=\"10\" height=\"10\" rx=\"2\" fill=\"", x,
 			TOP - 18);
-		print_color(f->to, kind, "");
+		print_color(f->to, kind, MIDDLE);
 		fprintf(f->to, "\"/><text class=\"legend\" x=\"%u\" y=\"%d\">%s</text>\n", x + 14,
 			TOP - 9, palettes[kind].legend);
 	}

@@ -186,7 +186,7 @@
 
 	function show(frame) {
 		const dso = frame && frame.g.getAttribute("data-dso");
-		byId("details").textContent = frame ? frame.title + (dso ? "  " + dso : "") : "";
+		byId("details").textContent = frame ? frame.title + (dso ? " in " + dso : "") : "";
 	}
 
 	window.addEventListener("load", () => {

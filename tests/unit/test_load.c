@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Records pushed one by one, with maps and a symbolizer of the test's own: a function per page of
+ * each process, whose name tells what was asked. How often it is asked is counted.
+ */
+#include <errno.h>
+
+#include <tally/attr.h>
+
+#include "tap.h"
+#include "unit/by-hand.h"
+
+/* ---- a world in which everything has a name ---- */
+
+static struct {
+	int asked, mapped, forked, execed, exited;
+	uint64_t kernel_text;
+	const char *generation; /* part of every user function's name; "" leaves it without one */
+	const char *thread;     /* every thread's name */
+	int fail;               /* what the next calls answer */
+} world;
+
+static char names[256][32];
+static uint32_t name_count;
+
+static const char *keep(const char *name)
+{
+	for (uint32_t i = 0; i < name_count; i++)
+		if (!strcmp(names[i], name))
+			return names[i];
+	snprintf(names[name_count], sizeof(names[0]), "%s", name);
+	return names[name_count++];
+}
+
+int tally_maps_add(struct tally_maps *maps, int32_t pid, uint64_t time,
+		   const struct tally_mapping *map)
+{
+	world.mapped++;
+	return map->start < map->end ? world.fail : -EINVAL;
+}
+
+int tally_maps_fork(struct tally_maps *maps, int32_t pid, int32_t tid, int32_t parent_pid,
+		    int32_t parent_tid, uint64_t time)
+{
+	world.forked++;
+	return 0;
+}
+
+int tally_maps_comm(struct tally_maps *maps, int32_t pid, int32_t tid, uint64_t time,
+		    const char *comm, bool exec)
+{
+	world.execed += exec;
+	return 0;
+}
+
+int tally_maps_exit(struct tally_maps *maps, int32_t pid, int32_t tid, uint64_t time)
+{
+	world.exited++;
+	return 0;
+}
+
+const char *tally_maps_name(struct tally_maps *maps, int32_t tid, uint64_t time)
+{
+	return world.thread;
+}
+
+int tally_symbolizer_kernel(struct tally_symbolizer *symbolizer, uint64_t text,
+			    const uint8_t *build_id, uint32_t build_id_len)
+{
+	world.kernel_text = text;
+	return 0;
+}
+
+int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t id,
+			    struct tally_module_info *out)
+{
+	return -EINVAL;
+}
+
+/* Page 1 is main, page 2 is libc's nameless start code, the others are called by number. */
+int tally_symbolizer_find(struct tally_symbolizer *symbolizer, int32_t pid, uint64_t time,
+			  uint64_t address, uint32_t mode, struct tally_frame *out)
+{
+	char name[32];
+	uint64_t page = address >> 12 & 0xff;
+
+	world.asked++;
+	*out = (struct tally_frame){ .address = address, .module_address = address, .mode = mode };
+	out->module = mode == TALLY_MODE_KERNEL ? "[kernel]" : page == 2 ? "libc.so.6" : "work";
+	out->module_id = mode == TALLY_MODE_KERNEL ? 0 : page == 2 ? 1 : 2;
+	out->path = out->module;
+	out->function_id = UINT32_MAX;
+	if (page == 2 && mode == TALLY_MODE_USER)
+		return 0;
+	snprintf(name, sizeof(name), "%s%d%s", mode == TALLY_MODE_KERNEL ? "k" : "u", (int)page,
+		 mode == TALLY_MODE_KERNEL ? "" : world.generation);
+	out->function = page == 1 ? "main" : keep(name);
+	for (uint32_t i = 0; i < name_count; i++)
+		if (names[i] == out->function)
+			out->function_id = i;
+	if (page == 1)
+		out->function_id = 1000;
+	return 1;
+}
+
+/* ---- pushing ---- */
+
+static struct tally_profile *profile;
+static struct tally_loader *loader;
+
+static void begin_with(const struct tally_loader_opts *opts)
+{
+	memset(&world, 0, sizeof(world));
+	world.generation = "";
+	world.thread = "work";
+	name_count = 0;
+	tally_profile_new(&profile, NULL);
+	tally_profile_event(profile, "cpu-clock", "ns");
+	tally_loader_new(&loader, profile, NULL, NULL, opts, NULL);
+}
+
+static void begin(void)
+{
+	begin_with(NULL);
+}
+
+static void end(void)
+{
+	tally_loader_free(loader);
+	tally_profile_free(profile);
+}
+
+/* A sample of 10 ns by thread 7 at `time`; the chain's first address is the ip when that is 0. */
+static int push_chain(uint32_t cpumode, uint64_t time, uint64_t ip, const uint64_t *chain,
+		      size_t len)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_SAMPLE, .misc = (uint16_t)cpumode };
+
+	rec.id = (struct tally_sample_id){
+		.pid = 7, .tid = 7, .time = time, .has = TALLY_SAMPLE_TIME
+	};
+	rec.sample.ip = ip;
+	rec.sample.period = 10;
+	rec.sample.chain = chain;
+	rec.sample.chain_len = len;
+	return tally_loader_push(loader, &rec, 0);
+}
+
+#define PUSH(mode, time, ip, ...)                                     \
+	push_chain(mode, time, ip, (const uint64_t[]){ __VA_ARGS__ }, \
+		   sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+
+static int push_mmap(int32_t pid, uint64_t time, uint32_t misc, const char *name, uint64_t pgoff)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_MMAP2, .misc = (uint16_t)misc };
+
+	rec.id = (struct tally_sample_id){
+		.pid = pid, .tid = pid, .time = time, .has = TALLY_SAMPLE_TIME
+	};
+	rec.mmap = (struct tally_record_mmap){ .pid = pid,
+					       .tid = pid,
+					       .addr = 0x1000,
+					       .len = 0x1000,
+					       .pgoff = pgoff,
+					       .filename = name };
+	return tally_loader_push(loader, &rec, 0);
+}
+
+static void check_folded(const char *want)
+{
+	struct output o;
+
+	tally_report_folded(profile, NULL, output_open(&o), NULL);
+	char *text = output_text(&o);
+	check_str(text, want);
+	free(text);
+}
+
+static struct tally_load_health health_now(void)
+{
+	struct tally_load_health h;
+
+	tally_loader_health(loader, &h);
+	return h;
+}
+
+#define USER   TALLY_MISC_USER
+#define KERNEL TALLY_MISC_KERNEL
+
+static void context_markers_set_the_mode_and_are_no_frames(void)
+{
+	begin();
+	PUSH(KERNEL, 1, 0x9010, TALLY_CONTEXT_KERNEL, 0x9010, 0x8010, TALLY_CONTEXT_USER, 0x3010,
+	     0x1010);
+	check_folded("work;main;u3;k8_[k];k9_[k] 10\n");
+	check_u64(health_now().frames, 4);
+	end();
+}
+
+static void a_sample_without_a_chain_is_its_ip(void)
+{
+	begin();
+	push_chain(USER, 1, 0x3010, NULL, 0);
+	push_chain(KERNEL, 2, 0x3010, NULL, 0);
+	PUSH(USER, 3, 0x4010, TALLY_CONTEXT_USER);
+	check_folded("work;k3_[k] 10\nwork;u3 10\nwork;u4 10\n");
+	/* The last one was asked for a chain and got none. */
+	check_u64(health_now().with_chain, 1);
+	check_u64(health_now().broken_chains, 1);
+	end();
+}
+
+/* A call that never returns may be the last instruction of its function; the return address is
+ * then the next function's first. Where the CPU was interrupted nothing is taken off. */
+static void return_addresses_belong_to_the_call_before_them(void)
+{
+	begin();
+	PUSH(USER, 1, 0x4000, TALLY_CONTEXT_USER, 0x4000, 0x4000, 0x2000);
+	check_folded("work;main;u3;u4 10\n");
+	end();
+	begin();
+	PUSH(KERNEL, 1, 0x9000, TALLY_CONTEXT_KERNEL, 0x9000, TALLY_CONTEXT_USER, 0x4000, 0x2000);
+	check_folded("work;main;u4;k9_[k] 10\n");
+	end();
+}
+
+static void a_precise_ip_replaces_where_the_cpu_slid_to(void)
+{
+	begin();
+	PUSH(USER, 1, 0x4010, TALLY_CONTEXT_USER, 0x5010, 0x1010);
+	check_folded("work;main;u4 10\n");
+	end();
+}
+
+static void a_chain_without_its_kernel_part_still_ends_in_the_kernel(void)
+{
+	begin();
+	PUSH(KERNEL, 1, 0x9010, TALLY_CONTEXT_USER, 0x5010, 0x1010);
+	check_folded("work;main;u5;k9_[k] 10\n");
+	end();
+}
+
+static void a_stack_that_was_seen_is_not_asked_for_again(void)
+{
+	begin();
+	for (uint64_t i = 0; i < 100; i++)
+		PUSH(USER, i, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	check_int(world.asked, 2);
+	/* Of a new stack only what is new. */
+	PUSH(USER, 100, 0x4010, TALLY_CONTEXT_USER, 0x4010, 0x1010);
+	check_int(world.asked, 3);
+	check_folded("work;main;u3 1000\nwork;main;u4 10\n");
+	end();
+}
+
+static void a_new_mapping_gives_addresses_a_new_meaning(void)
+{
+	begin();
+	world.generation = "old";
+	PUSH(USER, 10, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	push_mmap(7, 20, USER, "/bin/work", 0);
+	world.generation = "new";
+	PUSH(USER, 30, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	/* Rings are not in order of time: an older sample may come later. */
+	PUSH(USER, 15, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	check_folded("work;main;u3new 10\nwork;main;u3old 20\n");
+	end();
+}
+
+static void another_process_mapping_does_not_matter(void)
+{
+	begin();
+	PUSH(USER, 10, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	push_mmap(8, 20, USER, "/bin/other", 0);
+	PUSH(USER, 30, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	check_int(world.asked, 2);
+	end();
+}
+
+static void names_are_those_of_their_time(void)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_COMM };
+
+	begin();
+	PUSH(USER, 10, 0x3010, TALLY_CONTEXT_USER, 0x3010);
+	rec.id = (struct tally_sample_id){ .time = 20, .has = TALLY_SAMPLE_TIME };
+	rec.comm = (struct tally_record_comm){ .pid = 7, .tid = 7, .comm = "new" };
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	world.thread = "new";
+	PUSH(USER, 30, 0x3010, TALLY_CONTEXT_USER, 0x3010);
+	check_folded("new;u3 10\nwork;u3 10\n");
+	end();
+}
+
+static void a_thread_without_a_name_is_its_number(void)
+{
+	begin();
+	world.thread = NULL;
+	PUSH(USER, 10, 0x3010, TALLY_CONTEXT_USER, 0x3010);
+	check_folded(":7;u3 10\n");
+	end();
+}
+
+static void made_up_forks_copy_no_maps(void)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_FORK, .misc = TALLY_MISC_FORK_EXEC };
+
+	begin();
+	rec.task = (struct tally_record_task){ 8, 7, 8, 7, 10 };
+	tally_loader_push(loader, &rec, 0);
+	check_int(world.forked, 0);
+	rec.misc = 0;
+	tally_loader_push(loader, &rec, 0);
+	check_int(world.forked, 1);
+	end();
+}
+
+static void the_kernel_map_tells_where_its_text_is(void)
+{
+	begin();
+	push_mmap(-1, 0, KERNEL, "[kernel.kallsyms]_text", 0xffffffff81000000);
+	check_u64(world.kernel_text, 0xffffffff81000000);
+	check_int(world.mapped, 1);
+	push_mmap(-1, 0, TALLY_MISC_GUEST_KERNEL, "[guest.kernel.kallsyms]_text", 1);
+	check_u64(world.kernel_text, 0xffffffff81000000);
+	check_int(world.mapped, 1);
+	end();
+}
+
+static void a_chain_is_whole_when_it_reaches_the_start(void)
+{
+	begin();
+	PUSH(USER, 1, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010); /* main */
+	PUSH(USER, 2, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010, 0x2010);
+	PUSH(USER, 3, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x5010, 0x2010); /* libc, nameless */
+	check_u64(health_now().broken_chains, 0);
+	PUSH(USER, 4, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x5010);
+	PUSH(USER, 5, 0x2010, TALLY_CONTEXT_USER, 0x2010); /* the leaf alone */
+	PUSH(USER, 5, 0x2010, TALLY_CONTEXT_USER, 0x2010); /* from memory */
+	check_u64(health_now().broken_chains, 3);
+	check_u64(health_now().with_chain, 6);
+	check_u64(health_now().unknown_frames, 4);
+	/* A kernel thread has no user part to be broken. */
+	PUSH(KERNEL, 6, 0x9010, TALLY_CONTEXT_KERNEL, 0x9010);
+	check_u64(health_now().with_chain, 6);
+	end();
+}
+
+static void times_are_a_filter(void)
+{
+	begin_with(TALLY_OPTS(loader, .from = 10, .to = 20));
+	for (uint64_t time = 8; time < 24; time++)
+		push_chain(USER, time, 0x3010, NULL, 0);
+	struct tally_load_health h = health_now();
+	check_u64(h.samples, 10);
+	check_u64(h.filtered, 6);
+	check_u64(h.first, 10);
+	check_u64(h.last, 19);
+	end();
+}
+
+static void loss_is_added_up(void)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_LOST, .lost = { .lost = 3 } };
+
+	begin();
+	tally_loader_push(loader, &rec, 0);
+	rec.type = TALLY_RECORD_LOST_SAMPLES;
+	rec.lost.lost = 4;
+	tally_loader_push(loader, &rec, 0);
+	check_u64(health_now().lost, 7);
+	end();
+}
+
+static void nonsense_is_counted_and_left_out(void)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_MMAP };
+
+	begin();
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_u64(health_now().undecodable, 1);
+	rec.type = 4711;
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_u64(health_now().undecodable, 1);
+	end();
+}
+
+static void a_lack_of_memory_ends_it(void)
+{
+	begin();
+	world.fail = -ENOMEM;
+	check_int(push_mmap(7, 20, USER, "/bin/work", 0), -ENOMEM);
+	end();
+}
+
+static void an_event_that_does_not_exist_is_refused(void)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_SAMPLE, .misc = USER };
+
+	begin();
+	check_int(tally_loader_push(loader, &rec, 1), -EINVAL);
+	check_u64(health_now().samples, 0);
+	end();
+}
+
+int main(void)
+{
+	tap_run(context_markers_set_the_mode_and_are_no_frames);
+	tap_run(a_sample_without_a_chain_is_its_ip);
+	tap_run(return_addresses_belong_to_the_call_before_them);
+	tap_run(a_precise_ip_replaces_where_the_cpu_slid_to);
+	tap_run(a_chain_without_its_kernel_part_still_ends_in_the_kernel);
+	tap_run(a_stack_that_was_seen_is_not_asked_for_again);
+	tap_run(a_new_mapping_gives_addresses_a_new_meaning);
+	tap_run(another_process_mapping_does_not_matter);
+	tap_run(names_are_those_of_their_time);
+	tap_run(a_thread_without_a_name_is_its_number);
+	tap_run(made_up_forks_copy_no_maps);
+	tap_run(the_kernel_map_tells_where_its_text_is);
+	tap_run(a_chain_is_whole_when_it_reaches_the_start);
+	tap_run(times_are_a_filter);
+	tap_run(loss_is_added_up);
+	tap_run(nonsense_is_counted_and_left_out);
+	tap_run(a_lack_of_memory_ends_it);
+	tap_run(an_event_that_does_not_exist_is_refused);
+	return tap_end();
+}
