@@ -5,15 +5,16 @@
  * A text as perf(1) takes it after -e becomes a list of events. Groups in it are kept.
  *
  *	struct tally_events *events;
- *	tally_events_parse(&events, "{cycles,instructions}:u,page-faults,sched:sched_switch", NULL,
- *&err);
+ *	tally_events_parse(&events, "{cycles,instructions}:u,page-faults", NULL, &err);
  *	...
  *	tally_events_free(events);
  *
  * Names: generic hardware (cycles, instructions, cache-misses ...), software (cpu-clock,
- *page-faults or faults ...), cache events (L1-dcache-load-misses, LLC-loads ...), rNNN (raw, hex),
- *tracepoints (group:name, from tracefs). Modifiers after a colon: u user, k kernel, h hypervisor, H
- *host, G guest, I not when idle, p pp ppp P precise, D pinned, S sample-read.
+ * page-faults or faults ...), cache events (L1-dcache-load-misses, LLC-loads ...), rNNN (raw, hex),
+ * tracepoints (group:name, from tracefs).
+ * Modifiers behind a colon: u user, k kernel, h hypervisor, H host, G guest, I not when idle,
+ * p pp ppp more precise, P as precise as there is, D pinned, S sample-read. Those behind a group's
+ * brace add to those of its members. Guests are left out unless G or H is given.
  */
 #ifndef TALLY_EVENT_H
 #define TALLY_EVENT_H
@@ -50,7 +51,8 @@ struct tally_events_opts {
  * Parses a list of events: names separated by commas or white space, `{a,b}` a group whose first
  * member leads, modifiers behind a name or a closing brace. `*out` is yours to free.
  * Errors: -EINVAL with the column and, when a name is merely unknown, the nearest one that exists
- * (TALLY_CAUSE_SYNTAX, TALLY_CAUSE_UNKNOWN); -ENOENT, -EACCES when tracefs cannot be read; -ENOMEM.
+ * (TALLY_CAUSE_SYNTAX, _UNKNOWN; _UNSUPPORTED for what no PMU has, as writes of an instruction
+ * cache; _LIMIT beyond 4096 events); -ENOENT, -EACCES when tracefs cannot be read; -ENOMEM.
  * Since: 0.1
  */
 TALLY_API int tally_events_parse(struct tally_events **out, const char *text,
@@ -75,9 +77,9 @@ TALLY_API struct tally_event *tally_events_at(const struct tally_events *events,
 
 /* Since: 0.1, all of these. Texts are borrowed from the list. */
 
-/* As it was written, modifiers included ("cycles:u"). */
+/* As it was written, modifiers included ("cycles:u"), those of its group too. */
 TALLY_API const char *tally_event_name(const struct tally_event *event);
-/* "ns" for clocks, "" for plain counts. */
+/* "ns" for clocks, "" for plain counts; after opening that of the event that was granted. */
 TALLY_API const char *tally_event_unit(const struct tally_event *event);
 /* What a raw count is multiplied with to be in that unit; 1.0 for all events so far. */
 TALLY_API double tally_event_scale(const struct tally_event *event);

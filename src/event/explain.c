@@ -170,19 +170,30 @@ static int refused_by_paranoid(const struct failure *f, int64_t needed)
 		   user_helps ? ", or ask for user mode alone (modifier u)" : "");
 }
 
-static int refused_process(const struct failure *f)
+/* Whether the thread is known to be another user's. */
+static bool is_anothers(const struct failure *f, uint32_t *owner)
 {
-	char path[64], full[PATH_MAX], mine[192];
+	char path[64], full[PATH_MAX];
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", f->tid);
-	bool known = proc_path(full, sizeof(full), f->root, path) == 0 && stat(full, &st) == 0;
+	if (f->tid <= 0 || proc_path(full, sizeof(full), f->root, path) < 0 || stat(full, &st) < 0)
+		return false;
+	*owner = st.st_uid;
+	return st.st_uid != f->system.uid;
+}
+
+static int refused_process(const struct failure *f)
+{
+	uint32_t owner;
+	char mine[192];
+
 	program(mine, sizeof(mine));
-	if (known && st.st_uid != f->system.uid)
+	if (is_anothers(f, &owner))
 		return say(f, TALLY_CAUSE_PERMISSION,
 			   "it belongs to user %u, this is user %u: be that user or root, or "
 			   "'sudo setcap %s=ep %s'",
-			   st.st_uid, f->system.uid, capability(f), mine);
+			   owner, f->system.uid, capability(f), mine);
 	return say(f, TALLY_CAUSE_PERMISSION,
 		   "this user may not look into it, as it has changed its credentials or is "
 		   "protected: be root, or 'sudo setcap %s=ep %s'",
@@ -196,10 +207,13 @@ static int explain_permission(const struct failure *f)
 {
 	int64_t needed = level_needed(f);
 	bool tracepoint = f->attr->type == TALLY_TYPE_TRACEPOINT;
+	uint32_t owner;
 	char path[192];
 
 	if (is_capable(f) || (f->code == -EPERM && !tracepoint && f->system.seccomp > 0))
 		return refused_by_filter(f);
+	if (is_anothers(f, &owner)) /* no level of paranoid would help */
+		return refused_process(f);
 	if (needed == LEVEL_NONE) {
 		program(path, sizeof(path));
 		return say(f, TALLY_CAUSE_PERMISSION,

@@ -133,13 +133,17 @@ static void another_users_process(void)
 	}
 	if (geteuid() != 0)
 		return;
-	char path[128];
-	set_up(&(struct machine){ .paranoid = 1 });
-	fakeroot_file(&root, "/proc/77/stat", "");
-	snprintf(path, sizeof(path), "%s/proc/77", root.path);
-	check_int(chown(path, 1234, 1234), 0);
-	check_has(explain(-EACCES, 77, -1), "belongs to user 1234, this is user 0");
-	tear_down();
+	/* A lower level of paranoid would not let this user in, so none is proposed. */
+	for (int level = -1; level <= 4; level++) {
+		char path[128];
+		set_up(&(struct machine){ .paranoid = level });
+		fakeroot_file(&root, "/proc/77/stat", "");
+		snprintf(path, sizeof(path), "%s/proc/77", root.path);
+		check_int(chown(path, 1234, 1234), 0);
+		check_has(explain(-EACCES, 77, -1), "belongs to user 1234, this is user 0");
+		cause_is(TALLY_CAUSE_PERMISSION);
+		tear_down();
+	}
 }
 
 static void namespaces_need_the_capability(void)
