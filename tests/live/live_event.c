@@ -102,8 +102,9 @@ static void page_faults_are_those_of_the_program(void)
 		map[i * page] = 1;
 	check_int(tally_counter_disable(counter), 0);
 	check_int(tally_counter_read(counter, &count), 0);
-	check(count.value >= PAGES &&
-	      count.value <= PAGES + 8); /* some of our own stack and libc */
+	/* AddressSanitizer touches a byte of its own for 8 of ours; some are of stack and libc. */
+	check(count.value >= PAGES);
+	check(count.value <= PAGES + PAGES / 8 + 16);
 	munmap(map, len);
 	tally_counter_close(counter);
 	tally_events_free(events);
