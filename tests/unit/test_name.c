@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * name: texts as perf-list(1) describes them, with the kernel's numbers (<linux/perf_event.h>).
- * tests/cli/event-names.py compares with perf itself.
+ * tests/cli/test_event_names.py compares with perf itself.
  */
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints what each argument asks the kernel for, a line an argument, for event-names.py. */
+/* Prints what each argument asks the kernel for, a line an argument, for test_event_names.py. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <tally/tally.h>

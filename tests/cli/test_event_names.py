@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What perf(1) makes of an event's text, against what we make of it. perf prints the attr that it asks for
+with -vv, whether or not the kernel then grants it."""
+import json
+import os
+import re
+import sys
+
+from tapcli import main, need, run, tally, test
+
+PRINT_ATTRS = os.environ.get("PRINT_ATTRS", "print-attrs-is-not-built")
+BITS = {"pinned": 2, "exclude_user": 4, "exclude_kernel": 5, "exclude_hv": 6, "exclude_idle": 7,
+        "exclude_host": 19, "exclude_guest": 20}
+COMPARED = sum(1 << bit for bit in BITS.values()) | 3 << 15
+
+# perf 6.1 includes guests as soon as there is a modifier but u, p, H and G, which perf-list(1) does not
+# say and later versions do not do. P is the level that the machine has, tried out by perf.
+MODIFIERS = ["cycles:u", "page-faults:u", "cycles:p", "cycles:pp", "cycles:ppp", "cycles:H", "cycles:G",
+             "cycles:HG", "dummy:HG", "cycles:uk", "cycles:pu", "cycles:uI", "cycles:uH", "cycles:Gk",
+             "cycles:GI", "r1a:u", "cpu-clock:u", "{page-faults:u,faults:p}:G", "{cs:u,faults:u}:k",
+             "{cs,faults}:u", "{cs:D,faults}:u", "{cs,faults}:uS", "r3c,cs:u", "l1d:u"]
+SPELLINGS = ["l1-d-write-miss", "L1-data-misses-stores", "L2-prefetch-misses", "d-tlb-speculative-read",
+             "Data-TLB-speculative-load-miss", "l1i", "Instruction-TLB-loads", "branch-load-misses", "bpu",
+             "btb-load-misses", "bpc-Reference", "node", "LLC-ops", "LLC-misses", "L1-dcache-prefetches-refs"]
+REFUSED = ["cycles:uu", "cycles:x", "cycles:pppp", "CYCLES", "llc", "cycels", "cs}", "cs,,cs"]
+
+
+def perf_attrs(text):
+    """A (type, config, flags) for each event; None when perf does not take the text."""
+    done = run(need("perf"), "stat", "-vv", "-e", text, "true")
+    if "event syntax error" in done.stderr:
+        return None
+    attrs = []
+    for block in re.findall(r"^perf_event_attr:\n((?:  .*\n)*)", done.stderr, flags=re.M):
+        fields = dict(line.split(None, 1) for line in block.splitlines())
+        flags = sum(1 << bit for name, bit in BITS.items() if fields.get(name, "0").strip() == "1")
+        flags |= int(fields.get("precise_ip", "0")) << 15
+        attrs.append((int(fields.get("type", "0"), 0), int(fields.get("config", "0"), 0), flags))
+    return attrs
+
+
+def our_attrs(text):
+    done = run(PRINT_ATTRS, text)
+    if done.stdout.startswith("refused"):
+        return None
+    found = re.findall(r"(\d+):(\w+):(\w+)", done.stdout)
+    return [(int(t), int(c, 0), int(f, 0) & COMPARED) for t, c, f in found]
+
+
+def without_repeats(attrs):
+    """perf may try one again, in user mode when it has to."""
+    user = 1 << BITS["exclude_kernel"] | 1 << BITS["exclude_hv"]
+    tried = [(t, c, f | user) for t, c, f in attrs]
+    return [a for i, a in enumerate(attrs) if i == 0 or tried[i] != tried[i - 1]]
+
+
+def agree(text):
+    ours, theirs = our_attrs(text), perf_attrs(text)
+    assert ours and theirs, f"{text}: ours {ours}, perf's {theirs}"
+    ours, theirs = without_repeats(ours), without_repeats(theirs)
+    assert ours == theirs, f"{text}: ours {ours}, perf's {theirs}"
+
+
+def agree_on_all(texts):
+    """One list is one run of perf; one by one they are tried to find what differs."""
+    try:
+        agree(",".join(texts))
+    except AssertionError:
+        for text in texts:
+            agree(text)
+
+
+@test
+def every_listed_name_and_alias_is_perfs():
+    events = [json.loads(line) for line in tally("list", "--json").stdout.splitlines()]
+    names = [n for e in events if e["kind"] != "tracepoint" for n in (e["event"], e["alias"]) if n]
+    assert len(names) > 50
+    agree_on_all(names)
+
+
+@test
+def other_spellings_of_caches():
+    agree_on_all(SPELLINGS)
+
+
+@test
+def modifiers_and_groups():
+    agree_on_all(MODIFIERS)
+
+
+@test
+def what_perf_refuses_is_refused():
+    for text in REFUSED:
+        assert (our_attrs(text), perf_attrs(text)) == (None, None), text
+
+
+if __name__ == "__main__":
+    sys.exit(main())
