@@ -46,7 +46,7 @@ static void parse_options(struct session *s, int argc, char **argv)
 		{ 'C', "cpu", "LIST", "count on these CPUs, as 0-3,8", ARG_TEXT, &o->target.cpus },
 		{ 'p', "pid", "PID", "count a running process, its threads and their children",
 		  ARG_TEXT, &o->target.pids },
-		{ 't', "tid", "TID", "count a running thread", ARG_TEXT, &o->target.tids },
+		{ 't', "tid", "TID", "count a running thread alone", ARG_TEXT, &o->target.tids },
 		{ 'i', "no-inherit", NULL, "do not count children and new threads", ARG_FLAG,
 		  &o->no_inherit },
 		{ 'n', "null", NULL, "count nothing, only measure times", ARG_FLAG, &o->null_run },

@@ -142,7 +142,7 @@ static void print_uncounted(FILE *to, const struct stat_result *result)
 {
 	const struct stat_row *never = first_in(result, TALLY_COUNT_NEVER_RAN);
 	const struct stat_row *broken = first_in(result, TALLY_COUNT_ERROR);
-	struct tally_system machine;
+	struct tally_system machine = { 0 };
 
 	if (never) {
 		tally_system_read(&machine, sizeof(machine), NULL, NULL);

@@ -44,7 +44,10 @@ TALLY_API void tally_count_settle(struct tally_count *count);
 TALLY_API struct tally_count tally_count_minus(const struct tally_count *a,
 					       const struct tally_count *b);
 
-/* Adds b to a, as for several CPUs or repeated runs: the worse state wins. Since: 0.1 */
+/*
+ * Adds b to a, as for several targets or repeated runs: values, times and lost are summed, each
+ * value as it was extrapolated for itself, and the worse state wins. Since: 0.1
+ */
 TALLY_API void tally_count_add(struct tally_count *a, const struct tally_count *b);
 
 TALLY_END_DECLS

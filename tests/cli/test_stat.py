@@ -12,7 +12,7 @@ import time
 from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test
 
 KEYS = ["event", "value", "unit", "state", "raw", "enabled_ns", "running_ns", "lost"]
-RUNS = 7
+RUNS = 5
 
 
 def rows(text):
