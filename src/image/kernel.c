@@ -24,7 +24,7 @@ struct parser {
 	char *write; /* names are moved to the front of the text as it is read */
 	const char *reference;
 	uint64_t reference_now;
-	bool any_address; /* one that is not 0 */
+	bool hidden; /* functions at address 0 */
 };
 
 static int hex_digit(char c)
@@ -67,9 +67,12 @@ static int parse_line(struct parser *p, const char *line, size_t len)
 		address = address << 4 | (unsigned)digit;
 		line++;
 	}
-	p->any_address |= address != 0;
 	if (end - line < 4 || line[0] != ' ' || line[2] != ' ' || !is_function(line[1], &s.binding))
 		return 0;
+	if (!address) {
+		p->hidden = true;
+		return 0;
+	}
 	line += 3;
 	const char *tab = memchr(line, '\t', (size_t)(end - line));
 	size_t name_len = (size_t)((tab ? tab : end) - line);
@@ -234,11 +237,11 @@ static int read_symbols(struct kernel *k, const char *root, const struct kernel_
 	r = parse(&p, text.at, text.len - 1); /* owns the text now */
 	if (r < 0)
 		return r;
-	if (!k->symtab.symbols.count)
+	if (!k->symtab.symbols.count && p.hidden)
+		explain_hidden(k, root);
+	else if (!k->symtab.symbols.count)
 		snprintf(k->trouble, sizeof(k->trouble),
 			 KALLSYMS " is empty: this kernel is built without CONFIG_KALLSYMS");
-	else if (!p.any_address)
-		explain_hidden(k, root);
 	else
 		place_kernel(k, recorded, p.reference_now);
 	return 0;
