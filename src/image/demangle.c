@@ -33,7 +33,8 @@ static void collect(const char *text, size_t len, void *opaque)
 
 	if (len > MAX_DEMANGLED - out->text.len)
 		longjmp(out->stop, 1);
-	buf_add(&out->text, text, len);
+	if (len)
+		buf_add(&out->text, text, len);
 	if (out->text.failed)
 		longjmp(out->stop, 1);
 }
@@ -91,7 +92,8 @@ char *demangle(const char *name, bool parameters)
 		return NULL;
 	if (bare[1] == 'D') {
 		char *d = demangle_d(bare);
-		buf_str(&out.text, d ? d : "");
+		if (d)
+			buf_str(&out.text, d);
 		free(d);
 	} else if (!demangle_into(&out, bare, parameters)) {
 		buf_reset(&out.text);

@@ -400,7 +400,8 @@ static void whole_space_can_be_painted(void)
 	spaces_done(&s);
 }
 
-#define MANY 100000
+#define MANY  100000
+#define FORKS 20000
 
 static void hundred_thousand_mappings(void)
 {
@@ -417,7 +418,7 @@ static void hundred_thousand_mappings(void)
 	tally_maps_free(m);
 }
 
-/* Were the mappings copied, this would be 10^10 of them. */
+/* Were the mappings copied, this would be 2 * 10^9 of them. */
 static void deep_fork_chain_of_a_full_process(void)
 {
 	struct tally_maps *m;
@@ -425,13 +426,13 @@ static void deep_fork_chain_of_a_full_process(void)
 
 	for (uint64_t i = 0; i < MANY; i++)
 		require(map_at(m, 0, 0, i << 12, (i + 1) << 12, 0, i & 1 ? "/odd" : "/even") == 0);
-	for (int32_t i = 1; i < MANY; i++) {
+	for (int32_t i = 1; i < FORKS; i++) {
 		require(tally_maps_fork(m, i, i, i - 1, i - 1, (uint64_t)i) == 0);
 		require(map_at(m, i, (uint64_t)i, (uint64_t)i << 12, (uint64_t)(i + 1) << 12, 0,
 			       "/own") == 0);
 	}
-	check_str(path_at(m, MANY - 1, MANY, 0x1000), "/own");
-	check_str(path_at(m, MANY - 1, MANY, (uint64_t)500 << 12), "/own");
+	check_str(path_at(m, FORKS - 1, MANY, 0x1000), "/own");
+	check_str(path_at(m, FORKS - 1, MANY, (uint64_t)500 << 12), "/own");
 	check_str(path_at(m, 499, MANY, (uint64_t)500 << 12), "/even");
 	check_str(path_at(m, 499, MANY, (uint64_t)501 << 12), "/odd");
 	tally_maps_free(m);
@@ -443,11 +444,11 @@ static void piles_of_overlaps(void)
 	struct tally_maps *m;
 	require(tally_maps_new(&m) == 0);
 
-	for (uint64_t i = 0; i < MANY; i++)
-		require(map_at(m, 1, 5, i, UINT64_MAX - i, 0, i + 1 < MANY ? "/a" : "/last") == 0);
-	check_str(path_at(m, 1, 5, MANY), "/last");
-	check_str(path_at(m, 1, 5, MANY - 2), "/a");
-	for (uint64_t i = 0; i < MANY; i++) {
+	for (uint64_t i = 0; i < FORKS; i++)
+		require(map_at(m, 1, 5, i, UINT64_MAX - i, 0, i + 1 < FORKS ? "/a" : "/last") == 0);
+	check_str(path_at(m, 1, 5, FORKS), "/last");
+	check_str(path_at(m, 1, 5, FORKS - 2), "/a");
+	for (uint64_t i = 0; i < FORKS; i++) {
 		require(map_at(m, 2, i, 0x1000, 0x2000, 0, "/b") == 0);
 		require(!strcmp(path_at(m, 2, i, 0x1000), "/b"));
 	}

@@ -17,6 +17,8 @@
 
 #include <tally/symbolizer.h>
 
+#include "fakeelf.h"
+#include "fakeroot.h"
 #include "tap.h"
 
 /* Adds the executable mappings of /proc/self/maps, as a recorder does. */
@@ -157,10 +159,421 @@ static void vdso_functions_have_their_names(void)
 	tear_down(&f);
 }
 
+#define LIBRARY "/usr/lib/libmade-up.so"
+#define START   0x7f0000001000 /* where it is mapped, from offset FAKEELF_TEXT */
+#define BASE    0x401000       /* where it is linked */
+
+static const uint8_t an_id[20] = { 0xab, 0xcd, 1 };
+static const uint8_t other_id[20] = { 0xef };
+
+static const struct fakeelf_symbol library_symbols[] = {
+	{ "plain", BASE, 0x10, STB_GLOBAL, STT_FUNC, 0, false },
+	{ "_ZN3foo3barEi", BASE + 0x10, 0x10, STB_GLOBAL, STT_FUNC, 0, false },
+};
+
+static bool put_library(const struct fakeroot *root, const char *path, const uint8_t *id)
+{
+	static struct fakeelf e;
+
+	fakeelf_make(&e, BASE, id, SHT_SYMTAB, library_symbols, 2);
+	return fakeroot_bytes(root, path, e.at, e.len);
+}
+
+static struct tally_mapping library_mapping(const char *path, const uint8_t *id)
+{
+	return (struct tally_mapping){
+		.start = START,
+		.end = START + FAKEELF_SIZE,
+		.pgoff = FAKEELF_TEXT,
+		.path = path,
+		.build_id = id,
+		.build_id_len = id ? 20 : 0,
+	};
+}
+
+static bool open_below(struct fixture *f, const struct fakeroot *root, const char *symfs)
+{
+	struct tally_symbolizer_opts opts = { .size = sizeof(opts),
+					      .root = root->path,
+					      .symfs = symfs };
+
+	return set_up(f, &opts);
+}
+
+/* Maps the library for pid 42 and names an address in its second function. */
+static int find_in_library(struct fixture *f, const struct tally_mapping *map,
+			   struct tally_frame *frame)
+{
+	check_int(tally_maps_add(f->maps, 42, 0, map), 0);
+	return tally_symbolizer_find(f->symbolizer, 42, 0, START + 0x18, TALLY_MODE_USER, frame);
+}
+
+static const char *trouble_of(struct fixture *f, const struct tally_frame *frame)
+{
+	struct tally_module_info info;
+
+	if (tally_symbolizer_module(f->symbolizer, frame->module_id, &info) < 0)
+		return "no such module";
+	return info.trouble;
+}
+
+static void process_root_comes_before_the_path(void)
+{
+	struct tally_mapping map = library_mapping(LIBRARY, an_id);
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && put_library(&root, "/proc/42/root" LIBRARY, an_id));
+	require(open_below(&f, &root, NULL));
+
+	check_int(find_in_library(&f, &map, &frame), 1);
+	check_str(frame.function, "foo::bar");
+	check_u64(frame.offset, 8);
+	check_u64(frame.module_address, BASE + 0x18);
+	check_str(frame.module, "libmade-up.so");
+	check_str(frame.path, LIBRARY);
+	check_str(trouble_of(&f, &frame), NULL);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+/* Without a build-id only the same inode shows that a process's file is the recorded one. */
+static void another_file_in_the_process_root_is_not_used(void)
+{
+	struct tally_mapping map = library_mapping(LIBRARY, NULL);
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	struct stat st;
+	char full[256];
+	require(fakeroot_make(&root) && put_library(&root, "/proc/42/root" LIBRARY, NULL));
+	snprintf(full, sizeof(full), "%s/proc/42/root" LIBRARY, root.path);
+	require(stat(full, &st) == 0);
+	map.dev_major = major(st.st_dev);
+	map.dev_minor = minor(st.st_dev);
+
+	map.inode = st.st_ino + 1;
+	require(open_below(&f, &root, NULL));
+	check_int(find_in_library(&f, &map, &frame), 0);
+	check_str(frame.function, NULL);
+	check_u64(frame.function_id, UINT32_MAX);
+	check_str(frame.module, "libmade-up.so");
+	check_has(trouble_of(&f, &frame), "no such file here");
+	tear_down(&f);
+
+	map.inode = st.st_ino;
+	require(open_below(&f, &root, NULL));
+	check_int(find_in_library(&f, &map, &frame), 1);
+	check_str(frame.function, "foo::bar");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void another_build_is_not_used(void)
+{
+	struct tally_mapping map = library_mapping(LIBRARY, other_id);
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && put_library(&root, LIBRARY, an_id));
+	require(open_below(&f, &root, root.path));
+
+	check_int(find_in_library(&f, &map, &frame), 0);
+	check_str(frame.function, NULL);
+	check_has(trouble_of(&f, &frame), "another build (build-id abcd01");
+	check_has(trouble_of(&f, &frame), "(ef00");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void build_ids_may_come_from_the_feature(void)
+{
+	struct tally_mapping map = library_mapping(LIBRARY, NULL);
+	struct tally_frame frame;
+	struct tally_module_info info;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && put_library(&root, LIBRARY, an_id));
+
+	require(open_below(&f, &root, root.path));
+	check_int(tally_symbolizer_build_id(f.symbolizer, LIBRARY, other_id, 20), 0);
+	check_int(find_in_library(&f, &map, &frame), 0);
+	check_has(trouble_of(&f, &frame), "another build");
+	tear_down(&f);
+
+	require(open_below(&f, &root, root.path));
+	check_int(tally_symbolizer_build_id(f.symbolizer, LIBRARY, an_id, 20), 0);
+	check_int(find_in_library(&f, &map, &frame), 1);
+	check_int(tally_symbolizer_module(f.symbolizer, frame.module_id, &info), 0);
+	check_u64(info.build_id_len, 20);
+	check_mem(info.build_id, an_id, 20);
+	check_u64(info.symbols, 2);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void mangled_names_on_demand(void)
+{
+	struct tally_symbolizer_opts opts = { .size = sizeof(opts),
+					      .flags = TALLY_SYMBOLIZER_MANGLED };
+	struct tally_mapping map = library_mapping(LIBRARY, an_id);
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && put_library(&root, LIBRARY, an_id));
+	opts.symfs = root.path;
+	require(set_up(&f, &opts));
+
+	check_int(find_in_library(&f, &map, &frame), 1);
+	check_str(frame.function, "_ZN3foo3barEi");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+/* map_files leads to the file itself; the target is the path as the kernel prints it. */
+static void deleted_files_are_found_while_the_process_lives(void)
+{
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	char path[256], link[256];
+	require(fakeroot_make(&root) && put_library(&root, "/gone.so (deleted)", NULL));
+	require(fakeroot_file(&root, "/proc/42/map_files/.keep", ""));
+	snprintf(path, sizeof(path), "%s/gone.so (deleted)", root.path);
+	struct tally_mapping map = library_mapping(path, NULL);
+
+	require(open_below(&f, &root, NULL));
+	check_int(find_in_library(&f, &map, &frame), 0);
+	check_has(trouble_of(&f, &frame), "deleted or replaced");
+	tear_down(&f);
+
+	snprintf(link, sizeof(link), "%s/proc/42/map_files/%" PRIx64 "-%" PRIx64, root.path,
+		 map.start, map.end);
+	require(symlink(path, link) == 0);
+	require(open_below(&f, &root, NULL));
+	check_int(find_in_library(&f, &map, &frame), 1);
+	check_str(frame.function, "foo::bar");
+	check_str(frame.module, "gone.so (deleted)");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+/* A new file in the place of a deleted one, without a build-id to tell. */
+static void replaced_file_is_not_used(void)
+{
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	char path[256];
+	require(fakeroot_make(&root) && put_library(&root, "/again.so", NULL));
+	snprintf(path, sizeof(path), "%s/again.so (deleted)", root.path);
+	struct tally_mapping map = library_mapping(path, NULL);
+
+	require(open_below(&f, &root, NULL));
+	check_int(find_in_library(&f, &map, &frame), 0);
+	check_has(trouble_of(&f, &frame), "deleted or replaced");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void files_that_are_no_elf(void)
+{
+	static const struct {
+		const char *path, *trouble;
+	} cases[] = {
+		{ "/script.sh", "not an ELF file" },
+		{ "/folder", "no such file here" },
+		{ "//anon", "memory that no file backs" },
+		{ "", "memory that no file backs" },
+		{ "[heap]", "the heap" },
+		{ "[stack:1]", "a stack" },
+		{ "[vsyscall]", "vsyscall" },
+		{ "anon_inode:[perf_event]", "no such file" },
+	};
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root));
+	require(fakeroot_file(&root, "/script.sh", "#!/bin/sh\n"));
+	require(fakeroot_file(&root, "/folder/file", ""));
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tally_mapping map = library_mapping(cases[i].path, NULL);
+		require(open_below(&f, &root, root.path));
+		check_int(find_in_library(&f, &map, &frame), 0);
+		check_has(trouble_of(&f, &frame), cases[i].trouble);
+		check_str(frame.path, cases[i].path);
+		tear_down(&f);
+	}
+	fakeroot_remove(&root);
+}
+
+static void nothing_is_mapped(void)
+{
+	struct tally_frame frame;
+	struct fixture f;
+	require(set_up(&f, NULL));
+
+	for (int i = 0; i < 2; i++) {
+		check_int(
+			tally_symbolizer_find(f.symbolizer, 1, 0, 0x1234, TALLY_MODE_USER, &frame),
+			0);
+		check_str(frame.module, "[unknown]");
+		check_str(frame.function, NULL);
+		check_u64(frame.address, 0x1234);
+		check_u64(frame.offset, 0x1234);
+		check(frame.module_id < tally_symbolizer_modules(f.symbolizer));
+	}
+	check_int(
+		tally_symbolizer_find(f.symbolizer, 1, 0, 0x1234, TALLY_MODE_GUEST_KERNEL, &frame),
+		0);
+	check_str(frame.module, "[guest.kernel.kallsyms]");
+	struct tally_module_info info;
+	check_int(tally_symbolizer_module(f.symbolizer, 99, &info), -EINVAL);
+	tear_down(&f);
+}
+
+static const char kallsyms[] = "ffffffff81000000 T _text\n"
+			       "ffffffff81000100 T do_syscall_64\n"
+			       "ffffffff81000200 T _etext\n"
+			       "ffffffffc0000000 t ext4_one\t[ext4]\n";
+
+static void kernel_functions_and_modules(void)
+{
+	static const struct tally_mapping core = {
+		.start = 0xffffffff81000000,
+		.end = 0xffffffff82000000,
+		.pgoff = 0xffffffff81000000,
+		.path = "[kernel.kallsyms]_text",
+	};
+	static const struct tally_mapping module = {
+		.start = 0xffffffffc0000000,
+		.end = 0xffffffffc0004000,
+		.path = "/lib/modules/6.1/kernel/fs/ext4.ko.xz",
+	};
+	struct tally_frame frame;
+	struct tally_module_info info;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && fakeroot_file(&root, "/proc/kallsyms", kallsyms));
+	require(open_below(&f, &root, NULL));
+	tally_maps_add(f.maps, TALLY_MAPS_KERNEL, 0, &core);
+	tally_maps_add(f.maps, TALLY_MAPS_KERNEL, 0, &module);
+
+	struct tally_symbolizer *s = f.symbolizer;
+	check_int(tally_symbolizer_find(s, 1, 0, 0xffffffff81000104, TALLY_MODE_KERNEL, &frame), 1);
+	check_str(frame.function, "do_syscall_64");
+	check_str(frame.module, "[kernel.kallsyms]");
+	check_u64(frame.offset, 4);
+	check_int(tally_symbolizer_module(s, frame.module_id, &info), 0);
+	check_u64(info.symbols, 3);
+	check_str(info.trouble, NULL);
+	/* A callchain says nothing of modes for each address. */
+	check_int(tally_symbolizer_find(s, 1, 0, 0xffffffff81000104, TALLY_MODE_UNKNOWN, &frame),
+		  1);
+	check_u64(frame.mode, TALLY_MODE_KERNEL);
+	check_int(tally_symbolizer_find(s, 1, 0, 0xffffffffc0000001, TALLY_MODE_KERNEL, &frame), 1);
+	check_str(frame.function, "ext4_one");
+	check_str(frame.module, "[ext4]");
+	check_int(tally_symbolizer_find(s, 1, 0, 0xffffffffc0003000, TALLY_MODE_KERNEL, &frame), 0);
+	check_str(frame.module, "[ext4]");
+	check_int(tally_symbolizer_find(s, 1, 0, 0xffffffffd0003000, TALLY_MODE_KERNEL, &frame), 0);
+	check_str(frame.module, "[unknown]");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void kernel_may_have_moved(void)
+{
+	/* Notes by the ELF specification: "GNU", type 3, four bytes. */
+	static const unsigned char notes[] = { 4, 0, 0,   0,   4,   0, 0, 0, 3, 0,
+					       0, 0, 'G', 'N', 'U', 0, 1, 2, 3, 4 };
+	const uint64_t there = 0xffffffff9a000000;
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && fakeroot_file(&root, "/proc/kallsyms", kallsyms));
+	require(fakeroot_bytes(&root, "/sys/kernel/notes", notes, sizeof(notes)));
+	require(open_below(&f, &root, NULL));
+
+	struct tally_symbolizer *s = f.symbolizer;
+	check_int(tally_symbolizer_kernel(s, there, notes + 16, 4), 0);
+	check_int(tally_symbolizer_find(s, 1, 0, there + 0x104, TALLY_MODE_KERNEL, &frame), 1);
+	check_str(frame.function, "do_syscall_64");
+	check_u64(frame.offset, 4);
+	check_int(tally_symbolizer_kernel(s, there, (const uint8_t *)"else", 4), 0);
+	check_int(tally_symbolizer_find(s, 1, 0, there + 0x104, TALLY_MODE_KERNEL, &frame), 0);
+	check_str(frame.module, "[kernel.kallsyms]");
+	check_has(trouble_of(&f, &frame), "another kernel");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void modules_are_told_apart(void)
+{
+	struct tally_mapping a = library_mapping(LIBRARY, an_id), b = a, c = a;
+	struct tally_frame one, two, three;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && put_library(&root, LIBRARY, an_id));
+	require(open_below(&f, &root, root.path));
+
+	/* The same file twice; then a file of another inode at the same path. */
+	b.start += 0x100000;
+	b.end += 0x100000;
+	c.start += 0x200000;
+	c.end += 0x200000;
+	c.inode = 77;
+	tally_maps_add(f.maps, 1, 0, &a);
+	tally_maps_add(f.maps, 1, 0, &b);
+	tally_maps_add(f.maps, 1, 0, &c);
+	struct tally_symbolizer *s = f.symbolizer;
+	check_int(tally_symbolizer_find(s, 1, 0, a.start, TALLY_MODE_USER, &one), 1);
+	check_int(tally_symbolizer_find(s, 1, 0, b.start, TALLY_MODE_USER, &two), 1);
+	check_int(tally_symbolizer_find(s, 1, 0, c.start, TALLY_MODE_USER, &three), 1);
+	check(one.module_id == two.module_id && one.function_id == two.function_id);
+	check(one.module_id != three.module_id);
+	check_str(three.function, "plain");
+	check_u64(tally_symbolizer_modules(s), 2);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void bad_options_are_refused(void)
+{
+	struct tally_symbolizer_opts opts = { .size = sizeof(opts), .flags = 1u << 31 };
+	struct tally_symbolizer *s;
+	struct tally_error err = { 0 };
+	struct tally_maps *maps;
+	require(tally_maps_new(&maps) == 0);
+
+	check_int(tally_symbolizer_new(&s, maps, &opts, &err), -EINVAL);
+	check_has(err.text, "0x80000000");
+	opts.size = 0;
+	check_int(tally_symbolizer_new(&s, maps, &opts, &err), -EINVAL);
+	check_int(tally_symbolizer_new(&s, NULL, NULL, &err), -EINVAL);
+	check_int(err.cause, TALLY_CAUSE_ARGUMENT);
+	tally_symbolizer_free(NULL);
+	tally_maps_free(maps);
+}
+
 int main(void)
 {
 	tap_run(own_functions_have_their_names);
 	tap_run(libc_agrees_with_dlsym);
 	tap_run(vdso_functions_have_their_names);
+	tap_run(process_root_comes_before_the_path);
+	tap_run(another_file_in_the_process_root_is_not_used);
+	tap_run(another_build_is_not_used);
+	tap_run(build_ids_may_come_from_the_feature);
+	tap_run(mangled_names_on_demand);
+	tap_run(deleted_files_are_found_while_the_process_lives);
+	tap_run(replaced_file_is_not_used);
+	tap_run(files_that_are_no_elf);
+	tap_run(nothing_is_mapped);
+	tap_run(kernel_functions_and_modules);
+	tap_run(kernel_may_have_moved);
+	tap_run(modules_are_told_apart);
+	tap_run(bad_options_are_refused);
 	return tap_end();
 }
