@@ -7,6 +7,7 @@
 #include "term.h"
 
 static const struct command *const commands[] = {
+	&cmd_doctor,
 	&cmd_list,
 	&cmd_record,
 	&cmd_stat,
