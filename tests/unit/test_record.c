@@ -650,7 +650,11 @@ static void headers_that_lie_are_refused(void)
 	put64(&p, 0);
 	for (size_t size = 0; size < 8; size++) {
 		store_u16(p.at + 6, (uint16_t)size, false);
-		check_int(decode(&layout, p.at, p.len, &rec), -EBADMSG);
+		for (uint32_t type = 0; type < 100; type++) {
+			store_u32(p.at, type, false);
+			check_int(decode(&layout, p.at, p.len, &rec), -EBADMSG);
+		}
+		store_u32(p.at, TALLY_RECORD_COMM, false);
 		check_u64(tally_record_id(&layout, p.at, p.len), 0);
 	}
 	/* No text at all, and one without its NUL. */

@@ -23,7 +23,8 @@ struct fake_event {
 	struct tally_attr attr;
 	int32_t tid, cpu;
 	int group_fd, output;
-	bool mapped, enabled;
+	bool enabled;
+	void *mapped;
 	short revents;
 };
 
@@ -36,7 +37,6 @@ static struct {
 	bool no_lost;     /* a kernel before 6.0 */
 	size_t map_limit; /* bytes of a map beyond which map_code is answered; 0: none */
 	int map_code;
-	size_t last_map;
 	int polls, poll_answer;
 	uint64_t lost;
 	void (*on_open)(void);
@@ -87,6 +87,8 @@ static int fake_open_event(void *attr, pid_t pid, int cpu, int group_fd, unsigne
 	}
 	if (a->type == TALLY_TYPE_HARDWARE)
 		return -ENOENT;
+	if (group_fd >= 0 && a->flags & (TALLY_ATTR_PINNED | TALLY_ATTR_EXCLUSIVE))
+		return -EINVAL; /* "only group leaders can be exclusive or pinned" */
 	if (fake.no_lost && a->read_format & TALLY_READ_LOST)
 		return -EINVAL;
 	if (!check(fake.opened < MAX_FDS))
@@ -135,15 +137,16 @@ static int fake_mmap(void **addr, size_t len, int prot, int flags, int fd, off_t
 	/* perf_mmap(): an inherited event must be bound to a CPU. */
 	if (!check(e->cpu >= 0 || !(e->attr.flags & TALLY_ATTR_INHERIT)))
 		return -EINVAL;
-	e->mapped = true;
 	fake.maps++;
-	fake.last_map = len;
-	*addr = calloc(1, 4096); /* the first page is enough: nobody writes records here */
+	*addr = e->mapped = calloc(1, 4096); /* the first page is enough: nobody writes records */
 	return 0;
 }
 
 static int fake_munmap(void *addr, size_t len)
 {
+	for (int i = 0; i < fake.opened; i++)
+		if (fake.events[i].mapped == addr)
+			fake.events[i].mapped = NULL;
 	fake.maps--;
 	free(addr);
 	return 0;
@@ -153,6 +156,8 @@ static int fake_close(int fd)
 {
 	if (fd < FIRST_FD) /* a small file */
 		return sys_kernel.close(fd);
+	/* Its ring is gone, which others may have written to until then. */
+	check(event_of(fd)->mapped == NULL);
 	event_of(fd)->open = false;
 	fake.open_fds--;
 	return 0;
@@ -299,7 +304,7 @@ static void look_at_rings(struct tally_sampler *s)
 		const struct fake_event *e = &fake.events[i];
 		check_int(e->tid, -1);
 		check_int(e->cpu, i / 2);
-		check_int(e->mapped, i % 2 == 0);
+		check_int(e->mapped != NULL, i % 2 == 0);
 		check_int(e->output, i % 2 ? FIRST_FD + i - 1 : -1);
 	}
 	const uint64_t *ids = NULL;
@@ -559,6 +564,10 @@ static void groups_stay_groups(void)
 	fake_reset();
 	make_root(ROOT);
 	with("{page-faults,context-switches},minor-faults", &all_cpus,
+	     (struct tally_sampler_opts){ 0 }, look_at_group);
+	fake_reset();
+	make_root(ROOT);
+	with("{page-faults:D,context-switches:D},minor-faults:D", &all_cpus,
 	     (struct tally_sampler_opts){ 0 }, look_at_group);
 	fake_reset();
 	make_root(ROOT);
