@@ -120,23 +120,46 @@ static int name_by_description(struct events *e, struct sections *sections)
 	return 0;
 }
 
+/* What perf shows; perf list has other names for two of them. */
+static const char *const hardware[] = {
+	[TALLY_HW_CPU_CYCLES] = "cycles",
+	[TALLY_HW_INSTRUCTIONS] = "instructions",
+	[TALLY_HW_CACHE_REFERENCES] = "cache-references",
+	[TALLY_HW_CACHE_MISSES] = "cache-misses",
+	[TALLY_HW_BRANCH_INSTRUCTIONS] = "branches",
+	[TALLY_HW_BRANCH_MISSES] = "branch-misses",
+	[TALLY_HW_BUS_CYCLES] = "bus-cycles",
+	[TALLY_HW_STALLED_CYCLES_FRONTEND] = "stalled-cycles-frontend",
+	[TALLY_HW_STALLED_CYCLES_BACKEND] = "stalled-cycles-backend",
+	[TALLY_HW_REF_CPU_CYCLES] = "ref-cycles",
+};
+
+static int set_text(struct tally_reader_event *event, const char *name)
+{
+	return set_name(event, (struct text){ name, strlen(name) });
+}
+
 static int name_by_config(struct tally_reader_event *event)
 {
+	const uint32_t type = event->attr.type;
+	const uint64_t config = event->attr.config;
 	struct tally_events *list;
 	struct tally_attr plain;
 	char number[64];
-	int r;
 
-	tally_attr_init(&plain, event->attr.type, event->attr.config);
-	if (tally_events_new(&list, NULL, &plain, NULL, NULL) == 0) {
-		const char *name = tally_event_name(tally_events_at(list, 0));
-		r = set_name(event, (struct text){ name, strlen(name) });
-		tally_events_free(list);
-		return r;
+	if (type == TALLY_TYPE_HARDWARE && config < ARRAY_SIZE(hardware))
+		return set_text(event, hardware[config]);
+	snprintf(number, sizeof(number), "raw %#" PRIx64, config);
+	if (type == TALLY_TYPE_RAW)
+		return set_text(event, number);
+	tally_attr_init(&plain, type, config);
+	if (tally_events_new(&list, NULL, &plain, NULL, NULL) < 0) {
+		snprintf(number, sizeof(number), "type %u config %#" PRIx64, type, config);
+		return set_text(event, number);
 	}
-	int n = snprintf(number, sizeof(number), "type %u config %#" PRIx64, event->attr.type,
-			 event->attr.config);
-	return set_name(event, (struct text){ number, (size_t)n });
+	int r = set_text(event, tally_event_name(tally_events_at(list, 0)));
+	tally_events_free(list);
+	return r;
 }
 
 /* The id has one place if it leads all samples and ends all other records (IDENTIFIER), or if the

@@ -401,21 +401,34 @@ static void finds_attrs_behind_the_data(void)
 	hm_done(&m.h);
 }
 
+/* The names that perf report shows. */
 static void names_events_by_type_and_config_without_a_description(void)
 {
+	static const struct {
+		uint32_t type;
+		uint64_t config;
+		const char *name;
+	} cases[] = {
+		{ 0, 0, "cycles" },
+		{ 0, 4, "branches" },
+		{ 1, 0, "cpu-clock" },
+		{ 1, 2, "page-faults" },
+		{ 3, 0x10000, "L1-dcache-load-misses" },
+		{ 4, 0x1c4, "raw 0x1c4" },
+		{ 77, 0x12, "type 77 config 0x12" },
+	};
 	struct made m;
 	int fd;
 
 	make(&m, &(struct shape){ .header = 72 });
-	struct tally_reader *r = must_open(&m, &fd);
-	require(r);
-	check_str(tally_reader_event(r, 1)->name, "page-faults");
-	close_made(r, fd);
-	hm_set(&m.h, m.attrs, 4, 4);
-	hm_set(&m.h, m.attrs + 8, 0x1c4, 8);
-	require((r = must_open(&m, &fd)) != NULL);
-	check_has(tally_reader_event(r, 0)->name, "1c4");
-	close_made(r, fd);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		hm_set(&m.h, m.attrs, cases[i].type, 4);
+		hm_set(&m.h, m.attrs + 8, cases[i].config, 8);
+		struct tally_reader *r = must_open(&m, &fd);
+		require(r);
+		check_str(tally_reader_event(r, 0)->name, cases[i].name);
+		close_made(r, fd);
+	}
 	hm_done(&m.h);
 }
 
@@ -727,6 +740,19 @@ static void steps_over_what_follows_a_record(void)
 	hm_done(&m.h);
 }
 
+/* The shortest of old perf: nothing follows, and it is the last. */
+static void what_follows_may_be_nothing(void)
+{
+	struct made m;
+
+	start_data(&m, &(struct shape){ .header = 72 });
+	hm_record(&m.h, TALLY_FILE_TRACING_DATA, 0, 12);
+	hm_u32(&m.h, 0);
+	end_data(&m);
+	check_drains(&m, 1, NULL);
+	hm_done(&m.h);
+}
+
 static void what_follows_a_record_must_be_there(void)
 {
 	struct made m;
@@ -786,6 +812,18 @@ static void a_compressed_record_may_be_longer_than_its_size(void)
 	require(tally_reader_next(r, &rec, NULL) == 1);
 	check_int(rec.type, TALLY_RECORD_COMM);
 	close_made(r, fd);
+	hm_done(&m.h);
+}
+
+static void a_compressed_record_too_short_for_its_figure_is_damaged(void)
+{
+	struct made m;
+
+	start_data(&m, &(struct shape){ .header = 72 });
+	hm_record(&m.h, TALLY_FILE_COMPRESSED2, 0, 9);
+	hm_u64(&m.h, UINT64_MAX);
+	end_data(&m);
+	check_damage(&m, 0, "at least 16", m.data);
 	hm_done(&m.h);
 }
 
@@ -1456,9 +1494,11 @@ int main(void)
 	tap_run(a_record_of_size_0_is_an_error);
 	tap_run(a_record_across_the_end_of_the_data_is_an_error);
 	tap_run(steps_over_what_follows_a_record);
+	tap_run(what_follows_may_be_nothing);
 	tap_run(what_follows_a_record_must_be_there);
 	tap_run(compressed_records_pass_and_are_told);
 	tap_run(a_compressed_record_may_be_longer_than_its_size);
+	tap_run(a_compressed_record_too_short_for_its_figure_is_damaged);
 	tap_run(records_that_cross_the_buffer_are_whole);
 	tap_run(a_large_file_takes_few_reads);
 	tap_run(a_failing_disk_is_an_error_with_the_offset);
