@@ -367,7 +367,7 @@ static int run(int argc, char **argv)
 		  &o->no_inherit },
 		{ 'o', "output", "FILE", "where to write (default: perf.data)", ARG_TEXT,
 		  &o->output },
-		{ 'm', "mmap-pages", "N", "pages of a ring (default: 8 MiB, or what may be locked)",
+		{ 'm', "mmap-pages", "N", "pages of a ring (default: by the rate, 8 MiB at most)",
 		  ARG_U64, &o->pages },
 		{ 0, "duration", "S", "end after so many seconds", ARG_SECONDS, &o->duration },
 		{ 0, "max-size", "SIZE", "end when the file has this size, as 100M", ARG_SIZE,

@@ -34,7 +34,10 @@ struct tally_sampler_opts {
 	uint64_t freq;        /* samples a second and CPU; 0 with period 0: 4000, as perf */
 	uint64_t period;      /* events a sample; wins over freq */
 	uint64_t sample_type; /* TALLY_SAMPLE_* bits beyond IP, TID, TIME, PERIOD and CPU */
-	/* A ring; 0: as large as the mlock budget allows, 8 MiB and 256 MiB for all at most. */
+	/*
+	 * A ring; 0: room for half a second at the rate that was asked for, 8 MiB for events by a
+	 * period; within the mlock budget, and 256 MiB for all rings at most.
+	 */
 	uint64_t ring_bytes;
 	uint64_t watermark; /* bytes in a ring that wake the reader; 0: a quarter of the ring */
 	const char *root;   /* folder above /proc and /sys; NULL: the real one. Borrowed. */

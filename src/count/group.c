@@ -39,7 +39,7 @@ int tally_group_open(struct tally_group **out, struct tally_events *events, uint
 		     struct tally_error *err)
 {
 	struct tally_event **members = NULL;
-	uint32_t count;
+	uint32_t count = 0;
 	struct tally_group *group = calloc(1, sizeof(*group));
 
 	if (!group)

@@ -24,6 +24,11 @@
 #define SOFTWARE_CLOCK_FREQ   25000u
 #define SOFTWARE_CLOCK_PERIOD (1000000000u / SOFTWARE_CLOCK_FREQ) /* ns */
 
+/* A sample with a long callchain has about this many bytes; rings are drained every 250 ms, so that
+ * twice that time is safe. */
+#define RECORD_BYTES 1024u
+#define UNSEEN_MS    500u
+
 #define DEFAULT_MLOCK_KB 516 /* kernel.perf_event_mlock_kb, where it cannot be read */
 
 #define KNOWN_FLAGS                                                      \
@@ -218,10 +223,34 @@ static uint64_t mlock_budget(const struct tally_system *system)
 	return budget;
 }
 
+/*
+ * What a CPU can write while nobody looks. Events that sample at a rate have a bound, and mapping
+ * 8 MiB costs the kernel some 3 ms, which a short recording notices; events that sample by a
+ * period have none.
+ */
+static uint64_t wanted_bytes(const struct plan *plan)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < plan->count; i++) {
+		const struct tally_attr *attr = &plan->attrs[i];
+		if (attr->flags & TALLY_ATTR_FREQ)
+			bytes += attr->sample_period * RECORD_BYTES * UNSEEN_MS / 1000;
+		else if (attr->sample_period)
+			return PLAN_RING_LARGEST;
+		if (bytes >= PLAN_RING_LARGEST)
+			return PLAN_RING_LARGEST;
+	}
+	uint64_t rounded = PLAN_RING_AT_RATE;
+	while (rounded < bytes)
+		rounded *= 2;
+	return rounded;
+}
+
 uint64_t plan_ring_bytes(const struct plan *plan, uint32_t rings)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t bytes = PLAN_RING_LARGEST, budget = mlock_budget(&plan->system) / rings;
+	uint64_t bytes = wanted_bytes(plan), budget = mlock_budget(&plan->system) / rings;
 	uint64_t share = PLAN_RINGS_LARGEST / rings;
 
 	if (plan->opts.ring_bytes)

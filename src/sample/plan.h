@@ -14,6 +14,7 @@
 /* Bytes of a ring: the most that is taken unasked, and where shrinking ends. */
 #define PLAN_RING_LARGEST  (8ull << 20)
 #define PLAN_RINGS_LARGEST (256ull << 20) /* all together, however many CPUs there are */
+#define PLAN_RING_AT_RATE  (512ull << 10) /* the least for events that sample at a rate */
 #define PLAN_RING_SMALLEST (64ull << 10)
 
 /* Room for the phrases of a few events. */

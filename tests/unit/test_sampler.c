@@ -298,7 +298,7 @@ static void look_at_rings(struct tally_sampler *s)
 	check_int(tally_sampler_rings(s), 4);
 	check_int(fake.maps, 4);
 	check_int(fake.opened, 8);
-	check_u64(tally_ring_size(tally_sampler_ring(s, 3)), 8 << 20);
+	check_u64(tally_ring_size(tally_sampler_ring(s, 3)), 4 << 20); /* two of 4000 a second */
 	check(tally_sampler_ring(s, 4) == NULL);
 	for (int i = 0; i < 8; i++) {
 		const struct fake_event *e = &fake.events[i];
@@ -464,7 +464,7 @@ static void look_at_attrs(struct tally_sampler *s)
 	check_u64(second->sample_type, first->sample_type);
 	check_u64(first->read_format, TALLY_READ_ID | TALLY_READ_LOST);
 	check_u64(first->sample_period, 4000);
-	check_u64(first->wakeup_events, 2 << 20);
+	check_u64(first->wakeup_events, 1 << 20); /* a quarter of a ring for two of 4000 a second */
 	check_u64(tally_sampler_layout(s, 1)->sample_type, second->sample_type);
 	check_int(tally_sampler_layout(s, 1)->sample_id_all, 1);
 	check_mem(tally_sampler_attr(s, 1), second, sizeof(*second));
@@ -567,7 +567,7 @@ static void groups_stay_groups(void)
 	     (struct tally_sampler_opts){ 0 }, look_at_group);
 	fake_reset();
 	make_root(ROOT);
-	with("{page-faults:D,context-switches:D},minor-faults:D", &all_cpus,
+	with("{page-faults,context-switches}:D,minor-faults:D", &all_cpus,
 	     (struct tally_sampler_opts){ 0 }, look_at_group);
 	fake_reset();
 	make_root(ROOT);
@@ -723,10 +723,31 @@ static void rings_fit_the_budget_of_a_user(void)
 		fake_reset();
 		make_root(USER);
 		expected_ring = cases[i].bytes;
-		with("page-faults", cases[i].target, (struct tally_sampler_opts){ 0 },
+		with("page-faults", cases[i].target, (struct tally_sampler_opts){ .period = 1 },
 		     look_at_size);
 	}
 	setrlimit(RLIMIT_MEMLOCK, &before);
+}
+
+/* Half a second of samples of 1 KiB, as a power of two; events by a period have no such bound. */
+static void rings_fit_the_rate(void)
+{
+	static const struct {
+		uint64_t freq, period, bytes;
+	} cases[] = {
+		{ 99, 0, 512 << 10 }, { 999, 0, 512 << 10 },  { 0, 0, 2 << 20 },
+		{ 9000, 0, 8 << 20 }, { 100000, 0, 8 << 20 }, { 0, 1000, 8 << 20 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		fake_reset();
+		make_root(ROOT);
+		expected_ring = cases[i].bytes;
+		with("page-faults", &all_cpus,
+		     (struct tally_sampler_opts){ .freq = cases[i].freq,
+						  .period = cases[i].period },
+		     look_at_size);
+	}
 }
 
 static void many_cpus_do_not_take_all_memory(void)
@@ -735,7 +756,7 @@ static void many_cpus_do_not_take_all_memory(void)
 	make_root(ROOT);
 	fakeroot_file(&root, "/sys/devices/system/cpu/online", "0-127\n");
 	expected_ring = 2 << 20;
-	with("page-faults", &all_cpus, (struct tally_sampler_opts){ 0 }, look_at_size);
+	with("page-faults", &all_cpus, (struct tally_sampler_opts){ .period = 1 }, look_at_size);
 }
 
 static void look_at_switching(struct tally_sampler *s)
@@ -832,6 +853,7 @@ int main(void)
 	tap_run(rates_that_starve_a_machine_are_lowered);
 	tap_run(rings_shrink_to_what_the_kernel_maps);
 	tap_run(rings_that_cannot_shrink_are_an_error);
+	tap_run(rings_fit_the_rate);
 	tap_run(rings_fit_the_budget_of_a_user);
 	tap_run(many_cpus_do_not_take_all_memory);
 	tap_run(all_events_are_switched);
