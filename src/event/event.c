@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "event/event.h"
@@ -82,9 +83,11 @@ static void describe(char *out, size_t size, const struct tally_attr *attr)
 /* The caller's struct may be an older, shorter one, or one with fields that came after ours. */
 static int read_attr(struct tally_attr *out, const struct tally_attr *attr, struct tally_error *err)
 {
-	size_t size = attr->size ? attr->size : TALLY_ATTR_SIZE_MIN;
 	const unsigned char *bytes = (const unsigned char *)attr;
+	size_t size = load_u32(bytes + offsetof(struct tally_attr, size), false);
 
+	if (!size)
+		size = TALLY_ATTR_SIZE_MIN;
 	for (size_t i = TALLY_ATTR_SIZE_MAX; i < size && size <= UINT16_MAX; i++)
 		if (bytes[i])
 			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,

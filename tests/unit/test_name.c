@@ -451,16 +451,13 @@ static void events_of_an_attr(void)
 static void events_of_a_kernels_attr(void)
 {
 	struct tally_events *events;
-	struct perf_event_attr ours = {
-		.type = PERF_TYPE_SOFTWARE,
-		.size = PERF_ATTR_SIZE_VER0,
-		.config = PERF_COUNT_SW_PAGE_FAULTS,
-	};
-	/* Of their size on the heap, so that a sanitizer sees a look behind it. */
+	const struct perf_event_attr attr = { .type = PERF_TYPE_SOFTWARE,
+					      .size = PERF_ATTR_SIZE_VER0,
+					      .config = PERF_COUNT_SW_PAGE_FAULTS };
 	void *theirs = malloc(PERF_ATTR_SIZE_VER0);
 
 	require(theirs);
-	memcpy(theirs, &ours, PERF_ATTR_SIZE_VER0);
+	memcpy(theirs, &attr, PERF_ATTR_SIZE_VER0);
 	check_int(tally_events_new(&events, NULL, theirs, NULL, NULL), 0);
 	check_str(tally_event_name(tally_events_at(events, 0)), "page-faults");
 	tally_events_free(events);
