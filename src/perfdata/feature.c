@@ -55,10 +55,8 @@ void feature_put_events_head(struct buf *b, uint32_t count, uint32_t attr_size)
 	buf_u32(b, attr_size);
 }
 
-void feature_put_event(struct buf *b, const char *name, const void *attr, uint32_t attr_size,
-		       const uint64_t *ids, uint32_t id_count)
+void feature_put_event(struct buf *b, const char *name, const uint64_t *ids, uint32_t id_count)
 {
-	buf_add(b, attr, attr_size);
 	buf_u32(b, id_count);
 	feature_put_text(b, name);
 	buf_add(b, ids, id_count * sizeof(*ids));

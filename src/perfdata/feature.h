@@ -19,10 +19,9 @@ const char *feature_name(uint32_t feature);
 void feature_put_text(struct buf *b, const char *text);
 void feature_put_words(struct buf *b, uint32_t count, const char *const *words);
 
-/* EVENT_DESC is its head and one entry an event. */
+/* EVENT_DESC is its head and, for each event, its attr and what feature_put_event puts. */
 void feature_put_events_head(struct buf *b, uint32_t count, uint32_t attr_size);
-void feature_put_event(struct buf *b, const char *name, const void *attr, uint32_t attr_size,
-		       const uint64_t *ids, uint32_t id_count);
+void feature_put_event(struct buf *b, const char *name, const uint64_t *ids, uint32_t id_count);
 
 /* One entry of BUILD_ID. -EINVAL: an id of no or too many bytes; -ENAMETOOLONG. */
 int feature_put_build_id(struct buf *b, uint32_t cpumode, int32_t pid, const char *name,

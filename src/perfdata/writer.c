@@ -6,13 +6,11 @@
  * half done is cut off again.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,8 +22,7 @@
 #include "base/sys.h"
 #include "base/vec.h"
 #include "perfdata/feature.h"
-
-#define FILE_MODE 0600
+#include "perfdata/new-file.h"
 
 struct written_event {
 	char *name;
@@ -40,9 +37,7 @@ struct written_feature {
 };
 
 struct tally_writer {
-	int fd;
-	char *path;
-	char *old_path; /* where the older file went; NULL when there was none */
+	struct new_file file;
 	VEC(struct written_event) events;
 	VEC(struct written_feature) features;
 	uint32_t attr_size;
@@ -53,114 +48,6 @@ struct tally_writer {
 	int failed;          /* an append that went wrong: no more records can follow */
 	bool begun, finished;
 };
-
-static int fail_path(struct tally_error *err, int code, const char *doing, const char *path,
-		     const char *hint)
-{
-	enum tally_cause cause = code == -ENOENT ? TALLY_CAUSE_NO_FILE : TALLY_CAUSE_IO;
-
-	if (code == -EACCES || code == -EPERM || code == -EROFS)
-		cause = TALLY_CAUSE_PERMISSION;
-	return error_set(err, code, cause, "cannot %s %s: %s%s", doing, path, strerror(-code),
-			 hint);
-}
-
-/* ---- creating the file ---- */
-
-/* Moves what has the name out of the way. A symbolic link is moved itself, never followed: whoever
- * owns the folder must not make a privileged recorder overwrite another file. */
-static int clear_name(struct tally_writer *w, bool keep_old, struct tally_error *err)
-{
-	if (!keep_old)
-		return unlink(w->path) < 0 ? fail_path(err, -errno, "replace", w->path, "") : 0;
-	char *old_path;
-	if (asprintf(&old_path, "%s.old", w->path) < 0)
-		return error_nomem(err, w->path);
-	if (rename(w->path, old_path) < 0) {
-		int code = -errno;
-		free(old_path);
-		return error_set(err, code, TALLY_CAUSE_IO,
-				 "cannot keep %s as %s.old: %s; move either away", w->path, w->path,
-				 strerror(-code));
-	}
-	w->old_path = old_path;
-	return 0;
-}
-
-/* What the name stands for. A link to a regular file is a name like any other; one to a device, as
- * /dev/stdout may be, stands for the device. */
-static int stat_name(const char *path, struct stat *st)
-{
-	struct stat target;
-
-	if (lstat(path, st) < 0)
-		return -errno;
-	if (S_ISLNK(st->st_mode) && stat(path, &target) == 0 && !S_ISREG(target.st_mode))
-		*st = target;
-	return 0;
-}
-
-/* Links there lead to what a process has open: they are nobody's to move. */
-static bool is_system_link(const char *path, const struct stat *st)
-{
-	return S_ISLNK(st->st_mode) && (!strncmp(path, "/dev/", 5) || !strncmp(path, "/proc/", 6));
-}
-
-/* Clears the name when something has it, and tells how to open it. Device files such as /dev/null
- * are written as they are. */
-static int open_flags(struct tally_writer *w, bool keep_old, struct tally_error *err)
-{
-	const int create_flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
-	struct stat st;
-
-	if (stat_name(w->path, &st) < 0)
-		return create_flags; /* open will say what is wrong, if anything is */
-	if (S_ISDIR(st.st_mode))
-		return error_set(err, -EISDIR, TALLY_CAUSE_ARGUMENT,
-				 "cannot write %s: it is a folder; name a file in it", w->path);
-	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || is_system_link(w->path, &st))
-		return error_set(err, -ESPIPE, TALLY_CAUSE_UNSUPPORTED,
-				 "cannot write %s: the header is completed last, which needs a "
-				 "file; name one",
-				 w->path);
-	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-		return O_WRONLY;
-	int r = clear_name(w, keep_old, err);
-	return r < 0 ? r : create_flags;
-}
-
-/* Gives the older file its name back. */
-static void restore_old(struct tally_writer *w)
-{
-	if (w->old_path)
-		(void)!rename(w->old_path, w->path);
-}
-
-static int create(struct tally_writer *w, const struct tally_writer_opts *o,
-		  struct tally_error *err)
-{
-	int flags = open_flags(w, !(o->flags & TALLY_WRITER_NO_OLD), err);
-
-	if (flags < 0)
-		return flags;
-	w->fd = sys()->open(w->path, flags, FILE_MODE);
-	if (w->fd < 0) {
-		restore_old(w);
-		return fail_path(err, w->fd, "create", w->path, "");
-	}
-	/* 0 becomes -1, which is fchown's "as it is". EPERM: not root, or a file system without
-	 * owners, where there is nothing to give. */
-	uid_t uid = (uid_t)o->owner_uid_plus_1 - 1;
-	gid_t gid = (gid_t)o->owner_gid_plus_1 - 1;
-	if ((o->owner_uid_plus_1 || o->owner_gid_plus_1) && fchown(w->fd, uid, gid) < 0 &&
-	    errno != EPERM) {
-		int code = fail_path(err, -errno, "give to its owner", w->path, "");
-		unlink(w->path);
-		restore_old(w);
-		return code;
-	}
-	return 0;
-}
 
 int tally_writer_open(struct tally_writer **out, const char *path,
 		      const struct tally_writer_opts *opts, struct tally_error *err)
@@ -176,9 +63,7 @@ int tally_writer_open(struct tally_writer **out, const char *path,
 	struct tally_writer *w = calloc(1, sizeof(*w));
 	if (!w)
 		return error_nomem(err, path);
-	w->fd = -1;
-	w->path = strdup(path);
-	r = w->path ? create(w, &o, err) : error_nomem(err, path);
+	r = new_file_open(&w->file, path, &o, err);
 	if (r < 0) {
 		tally_writer_close(w);
 		return r;
@@ -191,8 +76,6 @@ void tally_writer_close(struct tally_writer *writer)
 {
 	if (!writer)
 		return;
-	if (writer->fd >= 0)
-		sys()->close(writer->fd);
 	vec_each (&writer->events, e) {
 		free(e->name);
 		free(e->ids);
@@ -201,21 +84,14 @@ void tally_writer_close(struct tally_writer *writer)
 		buf_done(&f->bytes);
 	vec_done(&writer->events);
 	vec_done(&writer->features);
-	free(writer->old_path);
-	free(writer->path);
+	new_file_done(&writer->file);
 	free(writer);
 }
 
 void tally_writer_discard(struct tally_writer *writer)
 {
-	struct stat st;
-
-	if (!writer)
-		return;
-	if (fstat(writer->fd, &st) == 0 && S_ISREG(st.st_mode)) {
-		unlink(writer->path);
-		restore_old(writer);
-	}
+	if (writer)
+		new_file_undo(&writer->file);
 	tally_writer_close(writer);
 }
 
@@ -226,7 +102,8 @@ int tally_writer_event(struct tally_writer *writer, const char *name, const stru
 {
 	if (writer->begun)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "%s: event %s comes after the first record", writer->path, name);
+				 "%s: event %s comes after the first record", writer->file.path,
+				 name);
 	struct written_event *e = vec_push(&writer->events);
 	if (!e)
 		return error_nomem(err, name);
@@ -341,7 +218,7 @@ static int fail_write(struct tally_writer *w, int code, struct tally_error *err)
 {
 	return error_set(err, code, TALLY_CAUSE_IO,
 			 "writing %s failed after %" PRIu64 " bytes: %s; its %s can be read%s",
-			 w->path, w->size, strerror(-code),
+			 w->file.path, w->size, strerror(-code),
 			 w->round_size ? "records up to the last round" : "header, no records,",
 			 code == -ENOSPC || code == -EDQUOT ? "; make room or choose another disk"
 							    : "");
@@ -349,7 +226,7 @@ static int fail_write(struct tally_writer *w, int code, struct tally_error *err)
 
 static int out_of_order(struct tally_writer *w, const char *what, struct tally_error *err)
 {
-	return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "%s: %s", w->path, what);
+	return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "%s: %s", w->file.path, what);
 }
 
 int tally_writer_begin(struct tally_writer *writer, struct tally_error *err)
@@ -363,7 +240,7 @@ int tally_writer_begin(struct tally_writer *writer, struct tally_error *err)
 	put_head(writer, &head);
 	int r = head.failed ? error_nomem(err, "the header") : 0;
 	if (r == 0) {
-		r = write_all(writer->fd, head.at, head.len);
+		r = write_all(writer->file.fd, head.at, head.len);
 		if (r < 0)
 			fail_write(writer, r, err);
 	}
@@ -409,7 +286,7 @@ static int give_up(struct tally_writer *w, int code)
 	w->failed = code;
 	w->data_size = w->round_size;
 	w->size = w->data_offset + w->data_size;
-	(void)!ftruncate(w->fd, (off_t)w->size);
+	(void)!ftruncate(w->file.fd, (off_t)w->size);
 	return code;
 }
 
@@ -424,7 +301,7 @@ int tally_writer_append(struct tally_writer *writer, const struct iovec *spans, 
 		size_t total = 0;
 		for (int i = 0; i < n; i++)
 			total += spans[i].iov_len;
-		int r = write_spans(writer->fd, spans, n, total);
+		int r = write_spans(writer->file.fd, spans, n, total);
 		if (r < 0)
 			return give_up(writer, r);
 		writer->data_size += total;
@@ -446,7 +323,7 @@ static int append_round(struct tally_writer *w)
 /* One number, in one page: a reader sees the old size or the new one. */
 static int store_data_size(struct tally_writer *w)
 {
-	return pwrite_all(w->fd, &w->data_size, sizeof(w->data_size),
+	return pwrite_all(w->file.fd, &w->data_size, sizeof(w->data_size),
 			  offsetof(struct file_header, data.size));
 }
 
@@ -558,9 +435,8 @@ static int put_event_desc(struct tally_writer *w)
 		return r;
 	feature_put_events_head(b, (uint32_t)w->events.count, w->attr_size);
 	vec_each (&w->events, e) {
-		uint8_t attr[TALLY_ATTR_SIZE_MAX];
-		tally_attr_encode(&e->attr, attr, w->attr_size, false);
-		feature_put_event(b, e->name, attr, w->attr_size, e->ids, e->id_count);
+		put_attr(b, &e->attr, w->attr_size);
+		feature_put_event(b, e->name, e->ids, e->id_count);
 	}
 	return b->failed ? -ENOMEM : 0;
 }
@@ -635,11 +511,11 @@ static int write_features(struct tally_writer *w, struct buf *b, struct tally_er
 	put_features(w, b, head.features);
 	if (b->failed)
 		return error_nomem(err, "the features");
-	int r = pwrite_all(w->fd, b->at, b->len, at);
+	int r = pwrite_all(w->file.fd, b->at, b->len, at);
 	if (r == 0)
-		r = pwrite_all(w->fd, &head, sizeof(head), 0);
+		r = pwrite_all(w->file.fd, &head, sizeof(head), 0);
 	if (r < 0) {
-		(void)!ftruncate(w->fd, (off_t)at);
+		(void)!ftruncate(w->file.fd, (off_t)at);
 		return fail_write(w, r, err);
 	}
 	w->size += b->len;

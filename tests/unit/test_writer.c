@@ -622,9 +622,45 @@ static void names_that_are_no_files(void)
 	check_int(err.cause, TALLY_CAUSE_NO_FILE);
 	check_has(err.text, path);
 	check(!w);
-	check_int(tally_writer_open(&w, "/dev/null", NULL, &err), 0);
-	tally_writer_discard(w);
-	check(access("/dev/null", W_OK) == 0);
+}
+
+/* They are written as they are, and remain whose they are. */
+static void devices_are_left_alone(void)
+{
+	struct tally_writer *w = NULL;
+	struct tally_error err = { 0 };
+	struct stat before, after;
+
+	require(stat("/dev/null", &before) == 0);
+	require(symlink("/dev/null", data_path) == 0);
+	const char *const names[] = { "/dev/null", data_path };
+	for (int i = 0; i < 2; i++) {
+		check_int(tally_writer_open(&w, names[i],
+					    TALLY_OPTS(writer, .owner_uid_plus_1 = 1001), &err),
+			  0);
+		tally_writer_discard(w);
+		require(stat(names[i], &after) == 0);
+		check_int(after.st_uid, before.st_uid);
+		check_int(after.st_mode, before.st_mode);
+	}
+	clean();
+}
+
+/* What a process has open is nobody's to rename. */
+static void links_of_the_system_are_refused(void)
+{
+	struct tally_writer *w = NULL;
+	struct tally_error err = { 0 };
+	char path[64];
+
+	spill(data_path, "open");
+	int fd = open(data_path, O_RDWR);
+	require(fd >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	check_int(tally_writer_open(&w, path, NULL, &err), -ESPIPE);
+	check(holds(data_path, "open"));
+	close(fd);
+	clean();
 }
 
 static void the_owner_is_who_asked(void)
@@ -984,6 +1020,8 @@ int main(void)
 	tap_run(a_failed_open_gives_the_name_back);
 	tap_run(links_are_not_followed);
 	tap_run(names_that_are_no_files);
+	tap_run(devices_are_left_alone);
+	tap_run(links_of_the_system_are_refused);
 	tap_run(the_owner_is_who_asked);
 	tap_run(all_attrs_have_the_smallest_common_size);
 	tap_run(clocks_of_choice_are_described);
