@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The on-disk structures of perf.data files. Nothing outside this folder knows them, and nothing in
- * it points them at bytes of a file: fields are loaded one by one, since files may be unaligned, cut
- * or of the other byte order. The source is perf's own documentation, perf.data-file-format.txt, and
- * what its readers were seen to insist on.
+ * The on-disk structures of perf.data files. Nothing outside this folder knows them, and nothing
+ * in it points them at bytes of a file: fields are loaded one by one, since files may be
+ * unaligned, cut or of the other byte order. The source is perf's own documentation,
+ * perf.data-file-format.txt, and what its readers were seen to insist on.
  */
 #ifndef PERFDATA_LAYOUT_H
 #define PERFDATA_LAYOUT_H

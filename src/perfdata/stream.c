@@ -158,7 +158,7 @@ static int too_small(struct stream *s, uint32_t type, uint32_t size, const char 
 
 /*
  * The few user records whose size is not all. Completes `*size` for COMPRESSED2, whose 16-bit size
- * overflows in files of perf 6.16, and finds what follows the record. 1, 0 or -errno as stream_next.
+ * overflows in files of perf 6.16, and finds what follows the record. Returns as stream_next.
  */
 static int measure(struct stream *s, uint32_t type, uint32_t *size, uint64_t *following,
 		   struct tally_error *err)

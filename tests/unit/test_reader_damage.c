@@ -170,7 +170,7 @@ static void a_record_across_the_end_of_the_data_is_an_error(void)
 	hm_done(&m.h);
 }
 
-/* AUXTRACE {u64 size ...} and TRACING_DATA {u32 size} are followed by bytes that they do not count. */
+/* AUXTRACE {u64 size ...} and TRACING_DATA {u32 size} precede bytes that they do not count. */
 static void steps_over_what_follows_a_record(void)
 {
 	struct made m;
