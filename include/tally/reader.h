@@ -77,7 +77,7 @@ struct tally_reader_opts {
 /* One record of the file. */
 struct tally_reader_record {
 	const void *bytes; /* in the file's byte order; valid until the next call on the reader */
-	uint32_t len;      /* header.size */
+	uint32_t len;      /* header.size, or more for a COMPRESSED2 that overflows it */
 	uint32_t type;     /* header.type in this machine's byte order */
 	uint64_t offset;   /* in the file */
 	const struct tally_layout
@@ -97,9 +97,10 @@ struct tally_reader_event {
 };
 
 /*
- * Opens a file; "-" is not special. Errors: -ENOENT, -EACCES; -EBADMSG with offset and what was
- * expected (TALLY_CAUSE_CORRUPT, TALLY_CAUSE_TRUNCATED); -EOPNOTSUPP for forms of the format that
- * this version does not read; -ENOMEM. Since: 0.1
+ * Opens a file, also a pipe's stream that was saved into one; "-" is not special. Errors: -ENOENT,
+ * -EACCES; -EBADMSG with offset and what was expected (TALLY_CAUSE_CORRUPT,
+ * TALLY_CAUSE_TRUNCATED); -EOPNOTSUPP for forms of the format that this version does not read;
+ * -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_reader_open(struct tally_reader **out, const char *path,
 				const struct tally_reader_opts *opts, struct tally_error *err);
@@ -147,7 +148,8 @@ TALLY_API const char *tally_reader_cmdline(const struct tally_reader *reader, ui
 /*
  * Build-ids of files that the BUILD_ID feature lists. `fn` is called for each with the cpumode
  * (TALLY_MISC_KERNEL for the kernel and modules), the pid (-1: any), the file name and the id; a
- * non-zero answer ends it and is returned. Since: 0.1
+ * non-zero answer ends it and is returned. Errors: -EBADMSG at a damaged entry, those before it
+ * have been told; -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_reader_build_ids(const struct tally_reader *reader,
 				     int (*fn)(uint32_t cpumode, int32_t pid, const char *name,

@@ -33,7 +33,7 @@ enum tally_writer_flags {
 struct tally_writer_opts {
 	uint32_t size, flags; /* enum tally_writer_flags */
 	/* Who shall own the file: uid + 1 and gid + 1; 0: whom it falls to. For programs run by
-	 * sudo. */
+	 * sudo. Not being allowed to give it away is no error. */
 	uint32_t owner_uid_plus_1, owner_gid_plus_1;
 };
 
@@ -79,8 +79,9 @@ TALLY_API int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumod
 				    const char *name, const uint8_t *id, uint32_t id_len);
 
 /*
- * HOSTNAME, OSRELEASE, VERSION (of tally), ARCH, NRCPUS, CPUDESC, TOTAL_MEM of this machine, read
- * below `root`; what cannot be read is left out, HOSTNAME and NRCPUS never are. Since: 0.1
+ * HOSTNAME, OSRELEASE, VERSION (of tally), ARCH, NRCPUS, CPUDESC, CPUID, TOTAL_MEM of this
+ * machine, read below `root`; what cannot be read is left out, HOSTNAME and NRCPUS never are.
+ * Since: 0.1
  */
 TALLY_API int tally_writer_describe_machine(struct tally_writer *writer, const char *root);
 
