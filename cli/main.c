@@ -8,8 +8,10 @@
 
 static const struct command *const commands[] = {
 	&cmd_doctor,
+	&cmd_flame,
 	&cmd_list,
 	&cmd_record,
+	&cmd_report,
 	&cmd_stat,
 	&cmd_version,
 };

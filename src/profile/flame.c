@@ -19,8 +19,8 @@
 #define LEAST_WIDTH   480
 #define DEFAULT_LEAST 0.1 /* pixels */
 #define SIDE          10
-#define TOP           68
-#define BOTTOM        40
+#define TOP           90
+#define BOTTOM        10
 #define ROW           17   /* from a frame to the one above */
 #define BOX           16   /* of that the frame */
 #define CHAR_WIDTH    7.23 /* of a monospace font of 12 pixels; the script measures it */
@@ -224,48 +224,54 @@ static void print_subtitle(const struct flame *f)
 	fputs("</text>\n", f->to);
 }
 
-static void print_head(const struct flame *f, unsigned height)
+static void print_start(const struct flame *f, unsigned height)
 {
 	fprintf(f->to,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"no\"?>\n"
-		"<svg version=\"1.1\" width=\"%u\" height=\"%u\"%s xmlns=\"http://www.w3.org/2000/svg\">\n"
-		"<style>\n",
+		"<svg version=\"1.1\" width=\"%u\" height=\"%u\"%s "
+		"xmlns=\"http://www.w3.org/2000/svg\">\n<style>\n",
 		f->width, height, f->opts.width ? "" : " data-fluid=\"\"");
 	print_lines(f->to, flame_css);
 	fputs("</style>\n<script><![CDATA[\n", f->to);
 	print_lines(f->to, flame_js);
-	fputs("]]></script>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-	      "<text id=\"title\" x=\"50%\" y=\"26\">",
-	      f->to);
-	name_xml(f->to, f->opts.title ? f->opts.title : "Flame Graph", 0);
-	fputs("</text>\n", f->to);
-	print_subtitle(f);
-	/* Buttons appear with the script that serves them. */
-	fputs("<text id=\"unzoom\" class=\"button hide\" x=\"10\" y=\"26\">Reset zoom</text>\n"
-	      "<text id=\"ignorecase\" class=\"button hide script off\" x=\"100%\" dx=\"-104\" y=\"26\">"
-	      "<title>ignore case (Ctrl-I)</title>ic</text>\n"
-	      "<text id=\"search\" class=\"button hide script\" x=\"100%\" dx=\"-10\" y=\"26\">Search"
-	      "</text>\n",
-	      f->to);
+	fputs("]]></script>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", f->to);
 }
 
-/* Details of the frame below the mouse left, what the search found right; the legend between the
- * title and the frames. */
-static void print_foot(const struct flame *f, unsigned height)
+static void print_legend(const struct flame *f)
 {
 	unsigned x = SIDE;
 
-	fprintf(f->to, "<text id=\"details\" x=\"%d\" y=\"%u\"> </text>\n", SIDE, height - 14);
-	fprintf(f->to, "<text id=\"matched\" x=\"100%%\" dx=\"-%d\" y=\"%u\"> </text>\n", SIDE,
-		height - 14);
 	for (enum kind kind = 0; kind < KINDS; kind++, x += LEGEND) {
 		fprintf(f->to,
-			"<rect x=\"%u\" y=\"%d\" width=\"10\" height=\"10\" rx=\"2\" fill=\"", x,
-			TOP - 18);
+			"<rect x=\"%u\" y=\"53\" width=\"10\" height=\"10\" rx=\"2\" fill=\"", x);
 		print_color(f->to, kind, MIDDLE);
-		fprintf(f->to, "\"/><text class=\"legend\" x=\"%u\" y=\"%d\">%s</text>\n", x + 14,
-			TOP - 9, palettes[kind].legend);
+		fprintf(f->to, "\"/><text class=\"legend\" x=\"%u\" y=\"62\">%s</text>\n", x + 14,
+			palettes[kind].legend);
 	}
+}
+
+/*
+ * Behind the frames in the file, so that it covers them when the script lets it follow the view.
+ * Buttons appear with the script that serves them.
+ */
+static void print_head(const struct flame *f)
+{
+	fprintf(f->to, "<g id=\"head\"><rect width=\"100%%\" height=\"%d\" fill=\"#fff\"/>\n",
+		TOP - 2);
+	fputs("<text id=\"title\" x=\"50%\" y=\"26\">", f->to);
+	name_xml(f->to, f->opts.title ? f->opts.title : "Flame Graph", 0);
+	fputs("</text>\n", f->to);
+	print_subtitle(f);
+	fputs("<text id=\"unzoom\" class=\"button hide\" x=\"10\" y=\"26\">Reset zoom</text>\n"
+	      "<text id=\"ignorecase\" class=\"button hide script off\" x=\"100%\" dx=\"-104\" y=\"26\">"
+	      "<title>ignore case (Ctrl-I)</title>ic</text>\n"
+	      "<text id=\"search\" class=\"button hide script\" x=\"100%\" dx=\"-10\" y=\"26\">"
+	      "<title>by regular expression (Ctrl-F)</title>Search</text>\n"
+	      "<text id=\"matched\" x=\"100%\" dx=\"-10\" y=\"80\"> </text>\n"
+	      "<text id=\"details\" x=\"10\" y=\"80\"> </text>\n",
+	      f->to);
+	print_legend(f);
+	fputs("</g>\n", f->to);
 }
 
 static int draw(struct flame *f)
@@ -275,9 +281,9 @@ static int draw(struct flame *f)
 		return -ENOMEM;
 	place(f);
 	unsigned height = TOP + ROW * (f->deepest + 1) + BOTTOM;
-	print_head(f, height);
+	print_start(f, height);
 	print_frames(f);
-	print_foot(f, height);
+	print_head(f);
 	fputs("</svg>\n", f->to);
 	free(f->start);
 	return 0;

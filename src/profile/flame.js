@@ -70,9 +70,14 @@
 		layout();
 	}
 
+	/* Without the scroll bar, where the browser tells. */
+	function windowWidth() {
+		return window.visualViewport ? window.visualViewport.width : window.innerWidth;
+	}
+
 	function resize() {
 		if (fluid)
-			svg.setAttribute("width", Math.max(window.innerWidth, 480));
+			svg.setAttribute("width", Math.max(Math.floor(windowWidth()), 480));
 		area.setAttribute("width", parseFloat(svg.getAttribute("width")) - 20);
 		layout();
 	}
@@ -106,8 +111,13 @@
 		});
 		byId("matched").textContent =
 			regexp ? "matched: " + matchedShare(found).toFixed(2) + "%" : "";
-		byId("search").textContent = regexp ? "Reset search" : "Search";
+		byId("search").lastChild.textContent = regexp ? "Reset search" : "Search";
 		byId("ignorecase").classList.toggle("off", !ignoreCase);
+	}
+
+	/* Title, buttons and figures stay in view. */
+	function follow() {
+		byId("head").setAttribute("transform", "translate(0 " + window.scrollY + ")");
 	}
 
 	function closeBox() {
@@ -131,7 +141,7 @@
 		box.value = pattern;
 		box.addEventListener("input", () => { pattern = box.value; search(); });
 		holder.appendChild(box);
-		svg.appendChild(holder);
+		byId("head").appendChild(holder);
 		box.focus();
 		box.select();
 	}
@@ -204,6 +214,8 @@
 			button.classList.remove("script", "hide");
 		window.addEventListener("keydown", onKey);
 		window.addEventListener("resize", resize);
+		window.addEventListener("scroll", follow);
 		resize();
+		window.scrollTo(0, parseFloat(svg.getAttribute("height"))); /* where the stacks begin */
 	});
 })();

@@ -16,10 +16,15 @@
 #define MAX_DEPTH 127 /* levels, as perf report's --max-stack */
 #define MARGIN    12  /* columns left of a graph, as in perf report */
 
+/*
+ * From callers down a node lends to the graph of a line what was sampled in the line's functions
+ * below it (`lent`: such a path leads from the outermost caller to the line), or all the rest.
+ */
 struct member {
 	uint32_t function;
 	int32_t node;
 	uint64_t weight;
+	bool lent;
 };
 
 struct members {
@@ -40,13 +45,14 @@ struct branches {
 	size_t count, room;
 };
 
-static int add_member(const struct graph *g, struct members *list, int32_t node, uint64_t weight)
+static int add_member(const struct graph *g, struct members *list, int32_t node, uint64_t weight,
+		      bool lent)
 {
 	struct member *m = weight ? vec_push(list) : NULL;
 
 	if (!m)
 		return weight ? -ENOMEM : 0;
-	*m = (struct member){ tree_at(g->tree, node)->name, node, weight };
+	*m = (struct member){ tree_at(g->tree, node)->name, node, weight, lent };
 	return 0;
 }
 
@@ -60,12 +66,13 @@ static int expand(const struct graph *g, const struct branch *from, struct membe
 		const struct tree_node *n = tree_at(g->tree, m->node);
 		if (g->callee) {
 			if (tree_at(g->tree, n->parent)->depth > 1)
-				r = add_member(g, to, n->parent, m->weight);
+				r = add_member(g, to, n->parent, m->weight, false);
 			continue;
 		}
-		for (int32_t c = n->first; c >= 0 && r == 0; c = tree_at(g->tree, c)->next)
-			r = add_member(g, to, c,
-				       g->children ? tree_at(g->tree, c)->total : g->part[c]);
+		for (int32_t c = n->first; c >= 0 && r == 0; c = tree_at(g->tree, c)->next) {
+			uint64_t lent = g->part[c], rest = tree_at(g->tree, c)->total - lent;
+			r = add_member(g, to, c, m->lent ? lent : rest, m->lent);
+		}
 	}
 	return r;
 }
@@ -176,7 +183,7 @@ static int show_below(struct graph *g, const struct branch *branch, struct buf *
 	return r;
 }
 
-/* Lends the weight of what was sampled in the line's nodes to all of their callers. */
+/* Tells all callers what was sampled in the line's nodes below them. */
 static void lend(struct graph *g, const struct line *line, bool back)
 {
 	for (int32_t i = line->first; i >= 0; i = g->lines->next[i]) {
@@ -186,32 +193,35 @@ static void lend(struct graph *g, const struct line *line, bool back)
 	}
 }
 
-/* Where the graph begins: at each node of the line, or at the outermost callers. */
-static int find_start(struct graph *g, const struct line *line, struct members *list)
+/*
+ * From callers down, as perf: samples in the function show how it was reached, from the outermost
+ * caller; samples below it show what it called, from its outermost call on.
+ */
+static int start_down(struct graph *g, const struct line *line, struct members *list)
+{
+	int32_t head = line->first;
+
+	while (tree_at(g->tree, head)->depth > 1)
+		head = tree_at(g->tree, head)->parent;
+	const struct member m = { .node = head, .lent = true };
+	int r = expand(g, &(struct branch){ .members = &m, .count = 1 }, list);
+	for (int32_t i = line->first; g->children && i >= 0 && r == 0; i = g->lines->next[i])
+		if (g->lines->above[i] < 0)
+			r = add_member(g, list, i, tree_at(g->tree, i)->total - g->part[i], false);
+	return r;
+}
+
+/* Up from the innermost call: what lies below another call of the function belongs to that one. */
+static int start_up(struct graph *g, const struct line *line, struct members *list)
 {
 	int r = 0;
 
-	if (!g->children && !g->callee) {
-		int32_t head = line->first;
-		while (tree_at(g->tree, head)->depth > 1)
-			head = tree_at(g->tree, head)->parent;
-		const struct member m = { .node = head };
-		return expand(g, &(struct branch){ .members = &m, .count = 1 }, list);
-	}
-	/* Children count from the outermost call down, and from the innermost call up: what lies
-	 * below another call of the same function belongs to that one. */
-	if (g->children && g->callee)
-		for (int32_t i = line->first; i >= 0; i = g->lines->next[i])
-			if (g->lines->above[i] >= 0)
-				g->part[g->lines->above[i]] += tree_at(g->tree, i)->total;
+	for (int32_t i = line->first; g->children && i >= 0; i = g->lines->next[i])
+		if (g->lines->above[i] >= 0)
+			g->part[g->lines->above[i]] += tree_at(g->tree, i)->total;
 	for (int32_t i = line->first; i >= 0 && r == 0; i = g->lines->next[i]) {
 		const struct tree_node *n = tree_at(g->tree, i);
-		if (!g->children)
-			r = add_member(g, list, i, n->self);
-		else if (g->callee)
-			r = add_member(g, list, i, n->total - g->part[i]);
-		else if (g->lines->above[i] < 0)
-			r = add_member(g, list, i, n->total);
+		r = add_member(g, list, i, g->children ? n->total - g->part[i] : n->self, false);
 		g->part[i] = 0;
 	}
 	return r;
@@ -230,7 +240,7 @@ static bool is_alone(const struct graph *g, const struct branches *list)
 	return alone;
 }
 
-static int show(struct graph *g, const struct branches *list)
+static int show(struct graph *g, const struct branches *list, uint64_t weight)
 {
 	struct buf margin = { 0 };
 	int r = 0;
@@ -238,7 +248,7 @@ static int show(struct graph *g, const struct branches *list)
 	buf_printf(&margin, "%*s", MARGIN, "");
 	if (margin.failed)
 		return -ENOMEM;
-	if (list->count == 1) {
+	if (list->count == 1 && list->at[0].weight == weight) {
 		fprintf(g->to, "%*s|\n%*s---", MARGIN, "", MARGIN, "");
 		name_text(g->to, list->at[0].label, 0);
 		putc('\n', g->to);
@@ -262,16 +272,16 @@ int graph_print(struct graph *g, const struct line *line)
 {
 	struct members members = { 0 };
 	struct branches list = { 0 };
-	bool lends = !g->children && !g->callee;
+	int r;
 
-	if (lends)
+	if (!g->callee)
 		lend(g, line, false);
-	int r = find_start(g, line, &members);
+	r = (g->callee ? start_up : start_down)(g, line, &members);
 	if (r == 0)
 		r = split(g, &members, &list);
 	if (r == 0 && list.count && !is_alone(g, &list))
-		r = show(g, &list);
-	if (lends)
+		r = show(g, &list, g->children ? line->children : line->self);
+	if (!g->callee)
 		lend(g, line, true);
 	vec_done(&members);
 	vec_done(&list);

@@ -45,7 +45,8 @@ static int add_node(struct lines *lines, const struct tree *tree, int32_t node, 
 			     .cell = lines->cell_of[n->name],
 			     .function = n->name,
 			     .first = -1,
-			     .innermost = -1 };
+			     .innermost = -1,
+			     .depth = n->depth };
 	int at = pool_add(&lines->all, &line);
 
 	if (at < 0)
@@ -54,6 +55,8 @@ static int add_node(struct lines *lines, const struct tree *tree, int32_t node, 
 	lines->next[node] = l->first;
 	lines->above[node] = l->innermost;
 	l->first = l->innermost = node;
+	if (n->depth < l->depth)
+		l->depth = n->depth;
 	l->self += n->self;
 	l->self_samples += n->self_samples;
 	if (lines->above[node] < 0) {

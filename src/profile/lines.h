@@ -9,12 +9,12 @@
 #include "profile/tree.h"
 
 struct line {
-	uint32_t head;     /* of the tree */
-	uint32_t cell;     /* end of the key */
-	uint32_t function; /* one of those that the line stands for */
-	int32_t first;     /* its nodes, chained by lines.next */
-	int32_t innermost; /* while building: its deepest node on the path */
-	uint32_t reserved;
+	uint32_t head;           /* of the tree */
+	uint32_t cell;           /* end of the key */
+	uint32_t function;       /* one of those that the line stands for */
+	int32_t first;           /* its nodes, chained by lines.next */
+	int32_t innermost;       /* while building: its deepest node on the path */
+	uint32_t depth;          /* of its outermost node */
 	uint64_t self, children; /* children: with all that its functions called */
 	uint64_t self_samples, samples;
 };

@@ -14,8 +14,6 @@
 #include "base/vec.h"
 #include "profile/load.h"
 
-#define BUILD_ID_MAX 20
-
 struct file {
 	struct tally_load_opts opts;
 	struct tally_profile *profile;
@@ -25,8 +23,6 @@ struct file {
 	struct tally_loader *loader;
 	VEC(int) events; /* by the file's number: the profile's */
 	uint64_t first;  /* the earliest sample, as far as it was looked for */
-	uint8_t kernel_id[BUILD_ID_MAX];
-	uint32_t kernel_id_len;
 };
 
 static bool is_clock(const struct tally_attr *attr)
@@ -54,13 +50,6 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct file *f = arg;
 
-	if (id_len > BUILD_ID_MAX)
-		return 0;
-	if (cpumode == TALLY_MISC_KERNEL && !strncmp(name, "[kernel", 7)) {
-		memcpy(f->kernel_id, id, id_len);
-		f->kernel_id_len = id_len;
-		return 0;
-	}
 	return tally_symbolizer_build_id(f->symbolizer, name, id, id_len) == -ENOMEM ? -ENOMEM : 0;
 }
 
@@ -173,8 +162,6 @@ static int prepare(struct file *f, struct tally_error *err)
 	r = add_events(f);
 	if (r == 0)
 		r = tally_reader_build_ids(f->reader, take_build_id, f);
-	if (r == 0 && f->kernel_id_len)
-		r = loader_kernel(f->loader, f->kernel_id, f->kernel_id_len);
 	return r < 0 ? error_nomem(err, "the recording's events and build-ids") : 0;
 }
 

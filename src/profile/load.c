@@ -52,9 +52,6 @@ struct tally_loader {
 	struct tally_symbolizer *symbolizer;
 	struct tally_loader_opts opts;
 	struct tally_load_health health;
-	uint64_t kernel_text;
-	const uint8_t *kernel_id;
-	uint32_t kernel_id_len;
 
 	VEC(struct task) tasks;
 	VEC(struct known_stack) stacks;
@@ -153,19 +150,6 @@ static uint64_t side_band_time(const struct tally_record *rec)
 	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
 }
 
-int loader_kernel(struct tally_loader *l, const uint8_t *id, uint32_t id_len)
-{
-	l->kernel_id = id;
-	l->kernel_id_len = id_len;
-	return tally_symbolizer_kernel(l->symbolizer, l->kernel_text, id, id_len);
-}
-
-/* "[kernel.kallsyms]_text" (or _stext): the name tells which symbol's address pgoff is. */
-static bool is_kernel_text(const struct tally_record_mmap *m)
-{
-	return m->filename && !strncmp(m->filename, "[kernel", 7) && strstr(m->filename, "]_");
-}
-
 static int push_mmap(struct tally_loader *l, const struct tally_record *rec)
 {
 	const struct tally_record_mmap *m = &rec->mmap;
@@ -185,13 +169,6 @@ static int push_mmap(struct tally_loader *l, const struct tally_record *rec)
 
 	if (mode == TALLY_MISC_GUEST_KERNEL || mode == TALLY_MISC_GUEST_USER)
 		return 0;
-	if (kernel && is_kernel_text(m)) {
-		l->kernel_text = m->pgoff;
-		int r = tally_symbolizer_kernel(l->symbolizer, m->pgoff, l->kernel_id,
-						l->kernel_id_len);
-		if (r < 0)
-			return tolerate(l, r);
-	}
 	int32_t pid = kernel ? TALLY_MAPS_KERNEL : m->pid;
 	uint64_t time = side_band_time(rec);
 	int r = tally_maps_add(l->maps, pid, time, &map);

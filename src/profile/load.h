@@ -5,9 +5,6 @@
 
 #include <tally/profile.h>
 
-/* The kernel's build-id, from a feature of the file; `id` lives as long as the loader. */
-int loader_kernel(struct tally_loader *loader, const uint8_t *id, uint32_t id_len);
-
 /* Leaves out samples outside [from, to); to 0: no end. */
 void loader_between(struct tally_loader *loader, uint64_t from, uint64_t to);
 

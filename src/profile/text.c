@@ -194,12 +194,11 @@ static int compare_lines(const void *left, const void *right)
 	const struct text *t = l->text;
 	uint64_t a = line_weight(t, l->line), b = line_weight(t, r->line);
 
-	if (a == b) {
-		a = l->line->self;
-		b = r->line->self;
-	}
 	if (a != b)
 		return a > b ? -1 : 1;
+	/* Equal weights come from one caller with one callee: the caller first. */
+	if (l->line->depth != r->line->depth)
+		return l->line->depth < r->line->depth ? -1 : 1;
 	for (uint32_t i = 0; i < t->q->sorts; i++) {
 		char room[2][16];
 		int c = strcmp(column_text(t, l->line, t->q->sort[i], room[0]),

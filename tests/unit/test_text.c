@@ -64,18 +64,32 @@ static void the_whole_report(void)
 		     "\n"
 		     "    60.00%    15.00%  work     work           [.] parse\n"
 		     "            |\n"
-		     "            ---parse\n"
-		     "               |\n"
-		     "                --45.00%--lex\n"
+		     "            |--45.00%--parse\n"
+		     "            |          lex\n"
+		     "            |\n"
+		     "             --15.00%--main\n"
+		     "                       parse\n"
 		     "\n"
 		     "    45.00%    45.00%  work     work           [.] lex\n"
+		     "            |\n"
+		     "            ---main\n"
+		     "               parse\n"
+		     "               lex\n"
+		     "\n"
 		     "    40.00%    10.00%  work     libc.so.6      [.] read\n"
 		     "            |\n"
-		     "            ---read\n"
-		     "               |\n"
-		     "                --30.00%--sys_read\n"
+		     "            |--30.00%--read\n"
+		     "            |          sys_read\n"
+		     "            |\n"
+		     "             --10.00%--main\n"
+		     "                       read\n"
 		     "\n"
-		     "    30.00%    30.00%  work     [kernel]       [k] sys_read\n");
+		     "    30.00%    30.00%  work     [kernel]       [k] sys_read\n"
+		     "            |\n"
+		     "            ---main\n"
+		     "               read\n"
+		     "               sys_read\n"
+		     "\n");
 	tally_profile_free(p);
 }
 
@@ -129,12 +143,13 @@ static void recursion_counts_once(void)
 	add_stack(p, 0, 0, "main;f;g;f;g;f", 1, 6);
 	add_stack(p, 0, 0, "main;f", 1, 2);
 	check_report(p, NULL, TALLY_OPTS(text, .flags = TABLE),
-		     "   100.00%   100.00%  work     work           [.] f\n"
 		     "   100.00%     0.00%  work     work           [.] main\n"
+		     "   100.00%   100.00%  work     work           [.] f\n"
 		     "    75.00%     0.00%  work     work           [.] g\n");
 	/* Up from the innermost call: the outer calls of f are callers like others. */
 	check_report(p, TALLY_OPTS(query, .percent_limit = 80),
 		     TALLY_OPTS(text, .flags = TALLY_TEXT_NO_HEADER | TALLY_TEXT_CALLEE),
+		     "   100.00%     0.00%  work     work           [.] main\n"
 		     "   100.00%   100.00%  work     work           [.] f\n"
 		     "            |\n"
 		     "            ---f\n"
@@ -146,8 +161,7 @@ static void recursion_counts_once(void)
 		     "               |          main\n"
 		     "               |\n"
 		     "                --25.00%--main\n"
-		     "\n"
-		     "   100.00%     0.00%  work     work           [.] main\n");
+		     "\n");
 	tally_profile_free(p);
 }
 
@@ -156,9 +170,9 @@ static void percentages_stay_those_of_all_samples(void)
 	struct tally_profile *p = example();
 
 	check_report(p, TALLY_OPTS(query, .dso = "[kernel]"), TALLY_OPTS(text, .flags = TABLE),
-		     "    30.00%    30.00%  work     [kernel]       [k] sys_read\n"
+		     "    30.00%     0.00%  work     work           [.] main\n"
 		     "    30.00%     0.00%  work     libc.so.6      [.] read\n"
-		     "    30.00%     0.00%  work     work           [.] main\n");
+		     "    30.00%    30.00%  work     [kernel]       [k] sys_read\n");
 	tally_profile_free(p);
 }
 
