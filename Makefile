@@ -38,8 +38,9 @@ bench: setup
 install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@$(NINJA) -C $(BUILD)
-	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild
+	@DESTDIR="$(DESTDIR)" meson install -C $(BUILD) --no-rebuild --quiet
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi
+	@echo "installed in $(DESTDIR)$(PREFIX)"
 
 clean:
 	rm -rf $(BUILD) build-asan build-dev-gcc build-dev-clang demo.svg demo.data demo.data.old

@@ -5,6 +5,7 @@
 
 #include "args.h"
 #include "command.h"
+#include "json.h"
 #include "term.h"
 
 /* Names and descriptions begin in these columns. */
@@ -30,34 +31,16 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static void print_json_string(FILE *to, const char *text)
-{
-	fputc('"', to);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		if (c == '"' || c == '\\')
-			fprintf(to, "\\%c", c);
-		else if (c < 0x20 || c >= 0x7f) /* names are ASCII */
-			fprintf(to, "\\u%04x", c);
-		else
-			fputc(c, to);
-	}
-	fputc('"', to);
-}
-
 static void print_json_member(FILE *to, const char *key, const char *text)
 {
 	fprintf(to, ",\"%s\":", key);
-	if (text)
-		print_json_string(to, text);
-	else
-		fputs("null", to);
+	json_text(to, text);
 }
 
 static void print_json(const struct listing *l, const struct tally_event_info *info)
 {
 	fputs("{\"event\":", l->to);
-	print_json_string(l->to, info->name);
+	json_text(l->to, info->name);
 	print_json_member(l->to, "alias", info->alias);
 	print_json_member(l->to, "kind", kinds[info->kind].word);
 	print_json_member(l->to, "description", info->description);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "stat.h"
 
 /* Longest printed figure: 20 digits, 6 commas, decimals. */
@@ -242,46 +243,6 @@ void stat_print_table(FILE *to, const struct stat_result *result, const struct s
 	}
 	print_compromises(to, result, opts->verbose);
 	putc('\n', to);
-}
-
-/* How many bytes at `s` are one well-formed UTF-8 character (RFC 3629), 0: none. */
-static size_t utf8_length(const unsigned char *s)
-{
-	size_t n = s[0] < 0x80   ? 1
-		   : s[0] < 0xc2 ? 0
-		   : s[0] < 0xe0 ? 2
-		   : s[0] < 0xf0 ? 3
-		   : s[0] < 0xf5 ? 4
-				 : 0;
-
-	for (size_t i = 1; i < n; i++)
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF. */
-	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
-	    (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
-}
-
-static void json_text(FILE *to, const char *text)
-{
-	const unsigned char *s = (const unsigned char *)text;
-
-	putc('"', to);
-	while (*s) {
-		size_t n = utf8_length(s);
-		if (*s == '"' || *s == '\\')
-			fprintf(to, "\\%c", *s);
-		else if (*s < 0x20)
-			fprintf(to, "\\u%04x", *s);
-		else if (n)
-			fwrite(s, 1, n, to);
-		else
-			fputs("\\ufffd", to);
-		s += n ? n : 1;
-	}
-	putc('"', to);
 }
 
 static void json_value(FILE *to, const struct stat_row *row)

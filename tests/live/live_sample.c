@@ -262,12 +262,11 @@ static void look_at_chain(const struct tally_record *rec, void *arg)
 static bool spin_until_sampled(const struct sampling *s)
 {
 	struct timespec t;
-	volatile uint64_t sum = 0;
 	uint64_t start = tally_ring_head(tally_sampler_ring(s->sampler, 0));
 
 	do {
-		for (int i = 0; i < 1000000; i++)
-			sum += (uint64_t)i;
+		for (volatile int i = 0; i < 1000000; i++)
+			;
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	} while (t.tv_sec < 20 &&
 		 tally_ring_head(tally_sampler_ring(s->sampler, 0)) < start + 4096);
