@@ -50,9 +50,6 @@
 	 TALLY_ATTR_INHERIT | TALLY_ATTR_FREQ | TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL | \
 	 TALLY_ATTR_USE_CLOCKID | TALLY_ATTR_WRITE_BACKWARD)
 
-/* Which the kernel takes from a group's leader only. */
-#define LEADER_FLAGS (TALLY_ATTR_PINNED | TALLY_ATTR_EXCLUSIVE)
-
 static void set_rate(struct tally_attr *attr, const struct tally_sampler_opts *opts)
 {
 	/* Each hit of a tracepoint is a sample unless a rate is asked for, as with perf(1). */
@@ -111,8 +108,6 @@ static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *ev
 	attr->read_format = TALLY_READ_ID | TALLY_READ_LOST;
 	attr->clockid = attr->flags & TALLY_ATTR_USE_CLOCKID ? CLOCK_MONOTONIC : 0;
 	set_rate(attr, &plan->opts);
-	if (!leads)
-		attr->flags &= ~LEADER_FLAGS;
 	if (tally_event_reads_group(leader) && tally_event_group_size(leader) > 1)
 		set_group_read(attr, event);
 	plan_clamp(plan, tally_event_name(event), attr);

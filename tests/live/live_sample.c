@@ -265,8 +265,8 @@ static bool spin_until_sampled(const struct sampling *s)
 	uint64_t start = tally_ring_head(tally_sampler_ring(s->sampler, 0));
 
 	do {
-		for (volatile int i = 0; i < 1000000; i++)
-			;
+		for (int i = 0; i < 1000000; i++)
+			__asm__ volatile("");
 		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	} while (t.tv_sec < 20 &&
 		 tally_ring_head(tally_sampler_ring(s->sampler, 0)) < start + 4096);

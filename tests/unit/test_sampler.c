@@ -283,7 +283,7 @@ static void with(const char *text, const struct tally_target *target,
 		 struct tally_sampler_opts opts, void (*look)(struct tally_sampler *s))
 {
 	struct tally_events *events = events_of(text);
-	struct tally_sampler *s = open_with(events, target, &opts);
+	struct tally_sampler *s = events ? open_with(events, target, &opts) : NULL;
 
 	if (s)
 		look(s);
@@ -342,6 +342,23 @@ static void threads_share_the_rings_of_the_cpus(void)
 	for (int i = 0; i < 3; i++)
 		add_thread(77, 77 + i);
 	with("page-faults", &process, (struct tally_sampler_opts){ 0 }, look_at_process);
+}
+
+static void look_at_no_inherit(struct tally_sampler *s)
+{
+	check_int(tally_sampler_rings(s), 4);
+	check_int(fake.opened, 8);
+	check(!(fake.events[0].attr.flags & TALLY_ATTR_INHERIT));
+}
+
+static void threads_share_rings_without_inherit_too(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	add_thread(77, 77);
+	add_thread(77, 78);
+	with("page-faults", &process,
+	     (struct tally_sampler_opts){ .flags = TALLY_SAMPLER_NO_INHERIT }, look_at_no_inherit);
 }
 
 static void look_at_gone(struct tally_sampler *s)
@@ -710,7 +727,7 @@ static void rings_fit_the_budget_of_a_user(void)
 		{ &all_cpus, 0, 512 << 10 },          { &self, 0, 2 << 20 },
 		{ &all_cpus, 8 << 20, 2 << 20 },      { &self, 8 << 20, 8 << 20 },
 		{ &all_cpus, 2112 << 10, 1 << 20 },   { &all_cpus, 2048 << 10, 1 << 20 },
-		{ &all_cpus, 2000 << 10, 512 << 10 },
+		{ &all_cpus, 2047 << 10, 512 << 10 },
 	};
 	struct rlimit before, limit;
 
@@ -726,6 +743,14 @@ static void rings_fit_the_budget_of_a_user(void)
 		with("page-faults", cases[i].target, (struct tally_sampler_opts){ .period = 1 },
 		     look_at_size);
 	}
+	/* Where perf_event_paranoid is -1 nobody is held to it. */
+	fake_reset();
+	make_root(USER);
+	fakeroot_file(&root, "/proc/sys/kernel/perf_event_paranoid", "-1\n");
+	limit.rlim_cur = 0;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	expected_ring = 8 << 20;
+	with("page-faults", &all_cpus, (struct tally_sampler_opts){ .period = 1 }, look_at_size);
 	setrlimit(RLIMIT_MEMLOCK, &before);
 }
 
@@ -842,6 +867,7 @@ int main(void)
 {
 	tap_run(cpus_have_a_ring_each);
 	tap_run(threads_share_the_rings_of_the_cpus);
+	tap_run(threads_share_rings_without_inherit_too);
 	tap_run(a_thread_that_ends_meanwhile_is_left_out);
 	tap_run(a_process_that_is_gone_is_an_error);
 	tap_run(a_thread_that_starts_meanwhile_is_found);
