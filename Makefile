@@ -23,7 +23,7 @@ setup:
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 
 demo: setup
-	@$(MAKE) --no-print-directory all
+	@$(NINJA) -C $(BUILD) cli/tally examples/workload
 	@scripts/demo.sh $(BUILD)
 
 test:

@@ -8,7 +8,6 @@ workload=$1/examples/workload
 title() {
 	printf '\n$ %s\n' "$*"
 }
-}
 
 title tally stat -- workload
 "$tally" stat -- "$workload"
