@@ -27,32 +27,36 @@ static NOINLINE void fill_numbers(uint64_t *numbers, size_t count, uint64_t seed
 		numbers[i] = next_random(&seed);
 }
 
-/* Hoare's: the first part is never empty and never the whole. */
-static NOINLINE size_t partition(uint64_t *numbers, size_t count)
+/* Lets numbers[root] sink to its place in the heap of `count` numbers, the largest on top. */
+static NOINLINE void sift_down(uint64_t *numbers, size_t root, size_t count)
 {
-	uint64_t pivot = numbers[(count - 1) / 2];
-	size_t low = 0, high = count - 1;
+	uint64_t sinking = numbers[root];
 
-	for (;; low++, high--) {
-		while (numbers[low] < pivot)
-			low++;
-		while (numbers[high] > pivot)
-			high--;
-		if (low >= high)
-			return high + 1;
-		uint64_t swap = numbers[low];
-		numbers[low] = numbers[high];
-		numbers[high] = swap;
+	for (size_t child; (child = 2 * root + 1) < count; root = child) {
+		if (child + 1 < count && numbers[child + 1] > numbers[child])
+			child++;
+		if (numbers[child] <= sinking)
+			break;
+		numbers[root] = numbers[child];
 	}
+	numbers[root] = sinking;
 }
 
-static NOINLINE void quick_sort(uint64_t *numbers, size_t count)
+static NOINLINE void build_heap(uint64_t *numbers, size_t count)
 {
-	if (count < 2)
-		return;
-	size_t left = partition(numbers, count);
-	quick_sort(numbers, left);
-	quick_sort(numbers + left, count - left);
+	for (size_t root = count / 2; root-- > 0;)
+		sift_down(numbers, root, count);
+}
+
+static NOINLINE void heap_sort(uint64_t *numbers, size_t count)
+{
+	build_heap(numbers, count);
+	while (count-- > 1) {
+		uint64_t largest = numbers[0];
+		numbers[0] = numbers[count];
+		numbers[count] = largest;
+		sift_down(numbers, 0, count);
+	}
 }
 
 static NOINLINE uint64_t sort_numbers(unsigned rounds)
@@ -64,7 +68,7 @@ static NOINLINE uint64_t sort_numbers(unsigned rounds)
 
 	for (unsigned round = 0; numbers && round < rounds; round++) {
 		fill_numbers(numbers, COUNT, round);
-		quick_sort(numbers, COUNT);
+		heap_sort(numbers, COUNT);
 		sum += numbers[COUNT / 2];
 	}
 	free(numbers);
