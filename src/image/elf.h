@@ -21,7 +21,8 @@ struct elf_segment {
 
 struct elf_file {
 	struct symtab symtab;
-	VEC(char) names; /* string tables, one after another, each with a NUL behind it */
+	VEC(char) names;     /* string tables, each with a NUL behind it */
+	VEC(char) plt_names; /* of functions that stubs call */
 	VEC(struct elf_segment) segments;
 	struct build_id build_id;
 	bool has_symtab; /* not only the exported functions of .dynsym */

@@ -12,12 +12,19 @@
 
 #include "base/buf.h"
 #include "base/proc.h"
+#include "image/bulk.h"
 #include "image/kernel.h"
 
 #define KALLSYMS     "/proc/kallsyms"
 #define MAX_KALLSYMS ((size_t)256 << 20)
 #define MAX_NOTES    65536
-#define PAGE         4096
+#define PAGE         4096u
+
+/* Modules lie within 2 GiB of the kernel, before or behind it, so that calls reach. */
+#define BEHIND ((uint64_t)1 << 31)
+
+/* The text of a small kernel; larger ones make it grow. */
+#define TYPICAL_KALLSYMS ((size_t)6 << 20)
 
 struct parser {
 	struct kernel *k;
@@ -84,14 +91,15 @@ static int parse_line(struct parser *p, const char *line, size_t len)
 	if (!group && p->reference && strlen(p->reference) == name_len &&
 	    !memcmp(line, p->reference, name_len))
 		p->reference_now = address;
-	s.start = s.end = address;
 	s.group = (uint16_t)group;
 	s.name = (uint32_t)(p->write - p->k->names);
 	/* The address and the type that stood before it leave room for the NUL. */
 	memmove(p->write, line, name_len);
 	p->write[name_len] = '\0';
 	p->write += name_len + 1;
-	return symtab_add(&p->k->symtab, &s) ? 0 : -ENOMEM;
+	if (!p->k->symtab.base)
+		p->k->symtab.base = address > BEHIND ? address - BEHIND : 1;
+	return symtab_add(&p->k->symtab, address, 0, s) ? 0 : -ENOMEM;
 }
 
 static int parse(struct parser *p, char *text, size_t len)
@@ -114,13 +122,6 @@ static int parse(struct parser *p, char *text, size_t len)
 	return 0;
 }
 
-static uint64_t page_behind(uint64_t address)
-{
-	uint64_t page = address & ~(uint64_t)(PAGE - 1);
-
-	return page > UINT64_MAX - 2 * PAGE ? UINT64_MAX : page + 2 * PAGE;
-}
-
 /*
  * No sizes are given. A function reaches to the next one; the last of the kernel or of a module to
  * the end of the page behind it, as in perf, since what follows lies elsewhere.
@@ -130,12 +131,10 @@ static void close_ends(struct symtab *t)
 	for (size_t i = 0; i < t->symbols.count; i++) {
 		struct symbol *s = &t->symbols.at[i];
 		bool last = i + 1 == t->symbols.count;
-		if (!last && (s[1].group == s->group || s[1].start == s->start))
-			s->end = s[1].start;
-		else
-			s->end = page_behind(s->start);
-		if (!last && s->end > s[1].start)
-			s->end = s[1].start;
+		uint32_t room = (last ? UINT32_MAX : s[1].start) - s->start;
+		uint32_t to_page = 2 * PAGE - (uint32_t)(t->base + s->start) % PAGE;
+		bool same = !last && (s[1].group == s->group || s[1].start == s->start);
+		s->size = same || to_page > room ? room : to_page;
 	}
 }
 
@@ -219,7 +218,10 @@ static void place_kernel(struct kernel *k, const struct kernel_recorded *recorde
 static int read_symbols(struct kernel *k, const char *root, const struct kernel_recorded *recorded)
 {
 	struct parser p = { .k = k, .reference = recorded->symbol };
-	struct buf text = { 0 };
+	struct buf text = { .at = bulk_alloc(TYPICAL_KALLSYMS) };
+	if (!text.at)
+		return -ENOMEM;
+	text.room = TYPICAL_KALLSYMS;
 	int r = proc_read(&text, root, KALLSYMS, MAX_KALLSYMS);
 
 	/* One byte more, for the NUL of a last name without a newline. */

@@ -90,7 +90,8 @@ struct tally_maps {
 	struct spaces spaces;
 	struct histories processes, threads;
 	uint32_t epoch;
-	struct cached cache[1 << CACHE_BITS];
+	struct cached cache[1 << CACHE_BITS]; /* of mappings' numbers, in blocks as they come */
+	struct cached last;                   /* of tally_maps_find(), whole mappings */
 };
 
 static struct history *history_get(const struct histories *h, int32_t id)
@@ -430,22 +431,27 @@ int tally_maps_exit(struct tally_maps *m, int32_t pid, int32_t tid, uint64_t tim
 	return 0;
 }
 
-static struct place look(const struct tally_maps *m, int32_t pid, uint64_t time, uint64_t address)
+/* The space of a process at `time` (0: none), and when it is so. */
+static space_t space_at(const struct tally_maps *m, int32_t pid, uint64_t time, struct place *p)
 {
-	struct place p = { .block = { 0, UINT64_MAX, 0 }, .until = UINT64_MAX };
 	const struct history *h = history_get(&m->processes, pid);
 	size_t count = h ? history_count_until(h, time) : 0;
 
-	if (count) {
-		p.from = h->changes.at[count - 1].time;
-		p.block = space_look(&m->spaces, h->changes.at[count - 1].value, address);
-	}
-	if (h && count < h->changes.count)
-		p.until = h->changes.at[count].time - 1;
+	p->from = count ? h->changes.at[count - 1].time : 0;
+	p->until = h && count < h->changes.count ? h->changes.at[count].time - 1 : UINT64_MAX;
+	return count ? h->changes.at[count - 1].value : 0;
+}
+
+static struct place look(const struct tally_maps *m, int32_t pid, uint64_t time, uint64_t address)
+{
+	struct place p;
+	space_t space = space_at(m, pid, time, &p);
+
+	p.block = space_look(&m->spaces, space, address);
 	return p;
 }
 
-/* What both hold, when `own` has nothing there: the kernel's mappings are everybody's. */
+/* Where both hold and `own` has nothing: the kernel's mappings are everybody's. */
 static struct place look_behind(struct place own, struct place kernel)
 {
 	if (own.block.first > kernel.block.first)
@@ -459,34 +465,36 @@ static struct place look_behind(struct place own, struct place kernel)
 	return kernel;
 }
 
-static inline bool place_holds(const struct place *p, uint64_t time, uint64_t address)
+static inline bool cached_holds(const struct cached *c, uint32_t epoch, int32_t pid, uint64_t time,
+				uint64_t address)
 {
+	const struct place *p = &c->place;
+
 	return address >= p->block.first && address <= p->block.last && time >= p->from &&
-	       time <= p->until;
+	       time <= p->until && c->pid == pid && c->epoch == epoch;
 }
 
-static const struct place *find_place(struct tally_maps *m, int32_t pid, uint64_t time,
-				      uint64_t address)
+static uint32_t find_number(struct tally_maps *m, int32_t pid, uint64_t time, uint64_t address)
 {
 	uint64_t key = (address >> CACHE_BLOCK_SHIFT) + ((uint64_t)(uint32_t)pid << 32);
 	/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
 	struct cached *c = &m->cache[key * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS)];
 
-	if (c->epoch == m->epoch && c->pid == pid && place_holds(&c->place, time, address))
-		return &c->place;
+	if (cached_holds(c, m->epoch, pid, time, address))
+		return c->place.block.value;
 	c->place = look(m, pid, time, address);
 	if (!c->place.block.value && pid != TALLY_MAPS_KERNEL)
 		c->place = look_behind(c->place, look(m, TALLY_MAPS_KERNEL, time, address));
 	c->pid = pid;
 	c->epoch = m->epoch;
-	return &c->place;
+	return c->place.block.value;
 }
 
 int64_t maps_locate(struct tally_maps *m, int32_t pid, uint64_t time, uint64_t address)
 {
 	int r = catch_up(m);
 
-	return r < 0 ? r : find_place(m, pid, time, address)->block.value;
+	return r < 0 ? r : find_number(m, pid, time, address);
 }
 
 void maps_mapping(const struct tally_maps *m, uint32_t number, struct tally_mapping *out)
@@ -513,21 +521,32 @@ bool maps_is_kernel(const struct tally_maps *m, uint32_t number)
 	return m->mappings.at[number - 1].kernel;
 }
 
+/* What is left of mapping `number`, which is at `address`; the answer is kept for the next call. */
+static const struct space_block *extent(struct tally_maps *m, int32_t pid, uint64_t time,
+					uint64_t address, uint32_t number)
+{
+	struct cached *c = &m->last;
+
+	if (c->place.block.value == number && cached_holds(c, m->epoch, pid, time, address))
+		return &c->place.block;
+	space_t space = space_at(m, maps_is_kernel(m, number) ? TALLY_MAPS_KERNEL : pid, time,
+				 &c->place);
+	c->place.block = space_extent(&m->spaces, space, address);
+	c->pid = pid;
+	c->epoch = m->epoch;
+	return &c->place.block;
+}
+
 int tally_maps_find(struct tally_maps *m, int32_t pid, uint64_t time, uint64_t address,
 		    struct tally_mapping *out)
 {
-	int r = catch_up(m);
-	if (r < 0)
-		return r;
-	const struct space_block *b = &find_place(m, pid, time, address)->block;
-	if (!b->value)
-		return 0;
-	maps_mapping(m, b->value, out);
-	/*
-	 * Only what is left of it; pgoff moves along, but for the kernel's, where it is an
-	 * address.
-	 */
-	if (!maps_is_kernel(m, b->value))
+	int64_t number = maps_locate(m, pid, time, address);
+	if (number <= 0)
+		return (int)number;
+	const struct space_block *b = extent(m, pid, time, address, (uint32_t)number);
+	maps_mapping(m, (uint32_t)number, out);
+	/* pgoff moves along, but for the kernel's, where it is an address. */
+	if (!maps_is_kernel(m, (uint32_t)number))
 		out->pgoff += b->first - out->start;
 	out->start = b->first;
 	out->end = b->last + 1;

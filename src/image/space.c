@@ -63,7 +63,7 @@ bool space_paint(struct spaces *s, space_t *space, size_t owned, uint64_t first,
 	return true;
 }
 
-static struct space_block look_once(const struct spaces *s, space_t space, uint64_t address)
+struct space_block space_look(const struct spaces *s, space_t space, uint64_t address)
 {
 	uint64_t mask = UINT64_MAX;
 
@@ -74,18 +74,18 @@ static struct space_block look_once(const struct spaces *s, space_t space, uint6
 	return (struct space_block){ address & ~mask, address | mask, space };
 }
 
-struct space_block space_look(const struct spaces *s, space_t space, uint64_t address)
+struct space_block space_extent(const struct spaces *s, space_t space, uint64_t address)
 {
-	struct space_block block = look_once(s, space, address);
+	struct space_block block = space_look(s, space, address);
 
 	while (block.first > 0) {
-		struct space_block before = look_once(s, space, block.first - 1);
+		struct space_block before = space_look(s, space, block.first - 1);
 		if (before.value != block.value)
 			break;
 		block.first = before.first;
 	}
 	while (block.last < UINT64_MAX) {
-		struct space_block after = look_once(s, space, block.last + 1);
+		struct space_block after = space_look(s, space, block.last + 1);
 		if (after.value != block.value)
 			break;
 		block.last = after.last;

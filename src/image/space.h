@@ -42,8 +42,10 @@ struct space_block {
 bool space_paint(struct spaces *s, space_t *space, size_t owned, uint64_t first, uint64_t last,
 		 uint32_t value);
 
-/* The largest range around `address` that has one value. */
+/* The value at `address`, and a range around it that has no other. */
 struct space_block space_look(const struct spaces *s, space_t space, uint64_t address);
+/* As space_look, but the largest such range. */
+struct space_block space_extent(const struct spaces *s, space_t space, uint64_t address);
 
 void spaces_done(struct spaces *s);
 

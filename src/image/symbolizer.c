@@ -250,7 +250,7 @@ static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tal
 		return -ENOMEM;
 	out->function = m->functions[index];
 	out->function_id = index;
-	out->offset = out->module_address - f->symtab.symbols.at[index].start;
+	out->offset = out->module_address - symtab_start(&f->symtab, index);
 	return 1;
 }
 
@@ -364,7 +364,7 @@ static int name_kernel(struct tally_symbolizer *s, uint32_t mapping, struct tall
 		return -ENOMEM;
 	out->function = s->kernel_functions[index];
 	out->function_id = index;
-	out->offset = out->module_address - k->symtab.symbols.at[index].start;
+	out->offset = out->module_address - symtab_start(&k->symtab, index);
 	return 1;
 }
 

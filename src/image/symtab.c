@@ -1,32 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /* Sorting functions, choosing among aliases, and searching. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "image/bulk.h"
 #include "image/symtab.h"
 
-#define DIGIT_BITS 8
+#define DIGIT_BITS 11
 #define DIGITS     (1 << DIGIT_BITS)
 
-struct key {
-	uint64_t start;
-	uint32_t index;
-};
-
-bool symtab_add(struct symtab *t, const struct symbol *symbol)
+bool symtab_reserve(struct symtab *t, size_t more)
 {
-	struct symbol *slot = t->symbols.count < SYMTAB_NONE - 1 ? vec_push(&t->symbols) : NULL;
+	return bulk_reserve(&t->symbols, more);
+}
 
-	if (!slot)
+bool symtab_add(struct symtab *t, uint64_t start, uint64_t size, struct symbol symbol)
+{
+	uint64_t distance = start - t->base;
+
+	if (start < t->base || distance >= UINT32_MAX)
+		return true;
+	symbol.start = (uint32_t)distance;
+	symbol.size = size < UINT32_MAX - distance ? (uint32_t)size : UINT32_MAX - symbol.start;
+	if (t->symbols.count >= SYMTAB_NONE - 1 || !vec_reserve(&t->symbols, 1))
 		return false;
-	*slot = *symbol;
+	t->symbols.at[t->symbols.count++] = symbol;
 	return true;
 }
 
 /* One pass of a radix sort, stable, from `a` to `b` by the digit at `shift`. */
-static void sort_digit(const struct key *a, struct key *b, size_t count, unsigned shift)
+static void sort_digit(const struct symbol *a, struct symbol *b, size_t count, unsigned shift)
 {
-	size_t at[DIGITS + 1] = { 0 };
+	uint32_t at[DIGITS + 1] = { 0 };
 
 	for (size_t i = 0; i < count; i++)
 		at[(a[i].start >> shift & (DIGITS - 1)) + 1]++;
@@ -36,47 +42,44 @@ static void sort_digit(const struct key *a, struct key *b, size_t count, unsigne
 		b[at[a[i].start >> shift & (DIGITS - 1)]++] = a[i];
 }
 
-/* Sorts keys[0..count) with keys[count..2 count) as scratch space; returns where they are. */
-static struct key *sort_keys(struct key *keys, size_t count)
-{
-	struct key *from = keys, *to = keys + count;
-	uint64_t differ = 0;
-
-	for (size_t i = 1; i < count; i++)
-		differ |= keys[i].start ^ keys[0].start;
-	for (unsigned shift = 0; shift < 64; shift += DIGIT_BITS) {
-		if (!(differ >> shift & (DIGITS - 1)))
-			continue;
-		sort_digit(from, to, count, shift);
-		struct key *swap = from;
-		from = to;
-		to = swap;
-	}
-	return from;
-}
-
 bool symtab_sort(struct symtab *t)
 {
 	size_t count = t->symbols.count;
-	if (count < 2)
+	uint32_t differ = 0;
+
+	if (!count)
 		return true;
-	struct key *keys = calloc(count, 2 * sizeof(*keys));
-	struct symbol *sorted = calloc(count, sizeof(*sorted));
-	if (!keys || !sorted) {
-		free(keys);
-		free(sorted);
+	struct symbol *from = t->symbols.at;
+	struct symbol *to = bulk_alloc(count * sizeof(*to));
+	if (!to)
 		return false;
+	for (size_t i = 1; i < count; i++)
+		differ |= from[i].start ^ from[0].start;
+	for (unsigned shift = 0; shift < 32; shift += DIGIT_BITS) {
+		if (!(differ >> shift & (DIGITS - 1)))
+			continue;
+		sort_digit(from, to, count, shift);
+		struct symbol *swap = from;
+		from = to;
+		to = swap;
 	}
-	for (size_t i = 0; i < count; i++)
-		keys[i] = (struct key){ t->symbols.at[i].start, (uint32_t)i };
-	const struct key *order = sort_keys(keys, count);
-	for (size_t i = 0; i < count; i++)
-		sorted[i] = t->symbols.at[order[i].index];
-	free(keys);
-	free(t->symbols.at);
-	t->symbols.at = sorted;
-	t->symbols.room = count;
+	if (from != t->symbols.at)
+		t->symbols.room = count;
+	t->symbols.at = from;
+	/* Two cuts of two numbers each take as much as a symbol. */
+	static_assert(sizeof(*to) >= 4 * sizeof(*t->starts), "the cuts fit in the scratch space");
+	t->starts = (void *)to;
+	t->owners = t->starts + 2 * count;
 	return true;
+}
+
+static size_t underscores(const char *name)
+{
+	size_t count = 0;
+
+	while (name[count] == '_')
+		count++;
+	return count;
 }
 
 /*
@@ -87,14 +90,14 @@ bool symtab_sort(struct symtab *t)
 static bool is_better(const struct symbol *b, const struct symbol *a, symtab_name_fn *name,
 		      const void *owner)
 {
-	bool a_sized = a->end > a->start, b_sized = b->end > b->start;
+	bool a_sized = a->size != 0, b_sized = b->size != 0;
 
 	if (a_sized != b_sized)
 		return b_sized;
 	if (a->binding != b->binding)
 		return b->binding > a->binding;
 	const char *a_name = name(owner, a), *b_name = name(owner, b);
-	size_t a_bars = strspn(a_name, "_"), b_bars = strspn(b_name, "_");
+	size_t a_bars = underscores(a_name), b_bars = underscores(b_name);
 	if (a_bars != b_bars)
 		return b_bars < a_bars;
 	return strlen(b_name) > strlen(a_name);
@@ -115,7 +118,7 @@ static void choose_aliases(struct symtab *t, symtab_name_fn *name, const void *o
 		t->symbols.count = (size_t)(kept - t->symbols.at) + 1;
 }
 
-static void cut(struct symtab *t, uint64_t start, uint32_t owner)
+static void cut(struct symtab *t, uint32_t start, uint32_t owner)
 {
 	/* A function that begins where another ended. */
 	if (t->cuts && t->starts[t->cuts - 1] == start)
@@ -124,61 +127,65 @@ static void cut(struct symtab *t, uint64_t start, uint32_t owner)
 	t->owners[t->cuts++] = owner;
 }
 
-/*
- * Walks the starts with a stack of the functions that are open there, the innermost on top; an end
- * gives the address back to what lies below. Each function is pushed and popped once.
- */
-static void cut_all(struct symtab *t, uint32_t *open)
+static uint32_t end_of(const struct symtab *t, uint32_t index)
 {
-	const struct symbol *symbols = t->symbols.at;
-	size_t depth = 0;
+	return t->symbols.at[index].start + t->symbols.at[index].size;
+}
 
-	for (size_t i = 0; i <= t->symbols.count; i++) {
-		uint64_t start = i < t->symbols.count ? symbols[i].start : UINT64_MAX;
-		while (depth && symbols[open[depth - 1]].end <= start) {
-			uint64_t end = symbols[open[--depth]].end;
-			while (depth && symbols[open[depth - 1]].end <= end)
-				depth--;
-			cut(t, end, depth ? open[depth - 1] : SYMTAB_NONE);
-		}
-		if (i == t->symbols.count)
-			break;
-		cut(t, start, (uint32_t)i);
-		open[depth++] = (uint32_t)i;
+/* Closes what ends up to `start`. An end gives the address back to what lies below. */
+static size_t close_functions(struct symtab *t, const uint32_t *open, size_t depth, uint32_t start)
+{
+	while (depth && end_of(t, open[depth - 1]) <= start) {
+		uint32_t end = end_of(t, open[--depth]);
+		while (depth && end_of(t, open[depth - 1]) <= end)
+			depth--;
+		cut(t, end, depth ? open[depth - 1] : SYMTAB_NONE);
 	}
+	return depth;
 }
 
 bool symtab_seal(struct symtab *t, symtab_name_fn *name, const void *owner)
 {
 	choose_aliases(t, name, owner);
-	size_t count = t->symbols.count;
+	size_t count = t->symbols.count, depth = 0;
 	if (!count)
 		return true;
-	uint32_t *open = calloc(count, sizeof(*open));
-	t->starts = calloc(count, 2 * sizeof(*t->starts));
-	t->owners = calloc(count, 2 * sizeof(*t->owners));
-	if (open && t->starts && t->owners)
-		cut_all(t, open);
+	/* The functions that are open, the innermost on top; each comes and goes once. */
+	uint32_t *open = malloc(count * sizeof(*open));
+	if (!open)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t start = t->symbols.at[i].start;
+		depth = close_functions(t, open, depth, start);
+		cut(t, start, (uint32_t)i);
+		open[depth++] = (uint32_t)i;
+	}
+	close_functions(t, open, depth, UINT32_MAX);
 	free(open);
-	return t->cuts != 0;
+	return true;
 }
 
 uint32_t symtab_find(const struct symtab *t, uint64_t address)
 {
-	const uint64_t *base = t->starts;
+	uint64_t distance = address - t->base;
+	const uint32_t *at = t->starts;
 
-	if (!t->cuts || address < base[0])
+	if (!t->cuts || address < t->base || distance > UINT32_MAX || distance < at[0])
 		return SYMTAB_NONE;
 	/* Halving without a branch to mispredict: the compiler makes a conditional move of it. */
 	for (size_t n = t->cuts; n > 1; n -= n / 2)
-		base += base[n / 2] <= address ? n / 2 : 0;
-	return t->owners[base - t->starts];
+		at += at[n / 2] <= distance ? n / 2 : 0;
+	return t->owners[at - t->starts];
+}
+
+uint64_t symtab_start(const struct symtab *t, uint32_t index)
+{
+	return t->base + t->symbols.at[index].start;
 }
 
 void symtab_done(struct symtab *t)
 {
 	vec_done(&t->symbols);
 	free(t->starts);
-	free(t->owners);
 	*t = (struct symtab){ 0 };
 }

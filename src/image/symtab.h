@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The functions of one module, sorted for look-ups. Filled in any order and sorted; then the owner
- * sets the ends that nobody stated, which takes the neighbours; then sealed.
+ * sets the sizes that nobody stated, which takes the neighbours; then sealed. Addresses are kept
+ * as distances from a base, in 32 bits: half the memory to fill and to search. What lies more than
+ * 4 GiB behind the base is left out; no code model reaches so far.
  */
 #ifndef IMAGE_SYMTAB_H
 #define IMAGE_SYMTAB_H
@@ -19,36 +21,40 @@ enum symbol_binding {
 }; /* the best last */
 
 struct symbol {
-	uint64_t start, end; /* end exclusive; equal to start: no size */
-	uint32_t name;       /* the owner's: an offset in its string table */
-	uint16_t group;      /* the owner's */
-	uint8_t binding;     /* enum symbol_binding */
-	uint8_t kind;        /* the owner's */
+	uint32_t start;  /* from the base */
+	uint32_t size;   /* 0: unknown; start + size does not wrap */
+	uint32_t name;   /* the owner's: an offset in its string table */
+	uint16_t group;  /* the owner's */
+	uint8_t binding; /* enum symbol_binding */
+	uint8_t kind;    /* the owner's */
 };
 
 #define SYMTAB_NONE UINT32_MAX
 
 struct symtab {
+	uint64_t base;
 	VEC(struct symbol) symbols; /* sorted by start; one for each start when sealed */
 	/*
-	 * Addresses cut where the innermost function changes: from starts[i] to starts[i + 1] it is
-	 * owners[i], or SYMTAB_NONE.
+	 * The addresses cut where the innermost function changes: from starts[i] to starts[i + 1]
+	 * it is owners[i], or SYMTAB_NONE. Both lie in what sorting needed as scratch space.
 	 */
-	uint64_t *starts;
-	uint32_t *owners;
+	uint32_t *starts, *owners;
 	size_t cuts;
 };
 
 /* The text of a symbol's name, for telling apart aliases. */
 typedef const char *symtab_name_fn(const void *owner, const struct symbol *symbol);
 
-/* false: no memory. */
-bool symtab_add(struct symtab *t, const struct symbol *symbol);
+/* Room for `more` symbols. false: no memory. */
+bool symtab_reserve(struct symtab *t, size_t more);
+/* `symbol` but for start and size, which are given as addresses. false: no memory. */
+bool symtab_add(struct symtab *t, uint64_t start, uint64_t size, struct symbol symbol);
 bool symtab_sort(struct symtab *t);
 bool symtab_seal(struct symtab *t, symtab_name_fn *name, const void *owner);
 
 /* The index of the function that covers `address`, or SYMTAB_NONE. */
 uint32_t symtab_find(const struct symtab *t, uint64_t address);
+uint64_t symtab_start(const struct symtab *t, uint32_t index);
 
 void symtab_done(struct symtab *t);
 

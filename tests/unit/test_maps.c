@@ -374,15 +374,15 @@ static void random_paints_agree_with_an_array(void)
 			model[i] = value;
 	}
 	for (uint32_t i = 0; i < 4096; i++) {
-		struct space_block block = space_look(&s, space, i);
+		struct space_block block = space_extent(&s, space, i);
 		require(block.value == model[i]);
 		require(block.first <= i && block.last >= i);
 		require(block.first == 0 || model[block.first - 1] != model[i]);
 		require(block.last >= 4095 || model[block.last + 1] != model[i]);
 		require(space_look(&s, old, i).value == old_model[i]);
 	}
-	check_u64(space_look(&s, space, UINT64_MAX).value, 0);
-	check_u64(space_look(&s, space, UINT64_MAX).last, UINT64_MAX);
+	check_u64(space_extent(&s, space, UINT64_MAX).value, 0);
+	check_u64(space_extent(&s, space, UINT64_MAX).last, UINT64_MAX);
 	spaces_done(&s);
 }
 
@@ -392,11 +392,11 @@ static void whole_space_can_be_painted(void)
 	space_t space = 0;
 
 	require(space_paint(&s, &space, 0, 0, UINT64_MAX, 3));
-	check_u64(space_look(&s, space, 0).last, UINT64_MAX);
+	check_u64(space_extent(&s, space, 0).last, UINT64_MAX);
 	require(space_paint(&s, &space, 0, UINT64_MAX, UINT64_MAX, 4));
-	check_u64(space_look(&s, space, UINT64_MAX).value, 4);
-	check_u64(space_look(&s, space, UINT64_MAX).first, UINT64_MAX);
-	check_u64(space_look(&s, space, 0).last, UINT64_MAX - 1);
+	check_u64(space_extent(&s, space, UINT64_MAX).value, 4);
+	check_u64(space_extent(&s, space, UINT64_MAX).first, UINT64_MAX);
+	check_u64(space_extent(&s, space, 0).last, UINT64_MAX - 1);
 	spaces_done(&s);
 }
 

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Bytes, sections and symbols of an ELF file, each checked to lie in it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/sys.h"
+#include "image/elf-input.h"
+
+/* Real files stay far below it. */
+#define MAX_SECTION ((uint64_t)1 << 30)
+
+/* 32-bit symbols are decoded by so many. */
+#define PIECE 256
+
+static int read_sections(struct elf_input *in)
+{
+	size_t count;
+
+	if (elf_getshdrnum(in->elf, &count) < 0)
+		return 0; /* a file may have none, or only broken ones */
+	/* Symbols cannot name those from SHN_LORESERVE on without a table that no program has. */
+	for (size_t i = 0; i < count && i < SHN_LORESERVE; i++) {
+		Elf_Scn *scn = elf_getscn(in->elf, i);
+		GElf_Shdr *head = vec_push(&in->sections);
+		if (!head)
+			return -ENOMEM;
+		if (!scn || !gelf_getshdr(scn, head))
+			*head = (GElf_Shdr){ .sh_type = SHT_NULL };
+	}
+	return 0;
+}
+
+int elf_input_open(struct elf_input *in, int fd)
+{
+	struct stat st;
+
+	*in = (struct elf_input){ .fd = fd };
+	if (fstat(fd, &st) < 0 || st.st_size < 0 || elf_version(EV_CURRENT) == EV_NONE)
+		return -ENOEXEC;
+	in->size = (uint64_t)st.st_size;
+	in->elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!in->elf || elf_kind(in->elf) != ELF_K_ELF || !gelf_getehdr(in->elf, &in->head))
+		return -ENOEXEC;
+	return read_sections(in);
+}
+
+void elf_input_done(struct elf_input *in)
+{
+	elf_end(in->elf);
+	vec_done(&in->sections);
+}
+
+bool elf_input_read(const struct elf_input *in, void *out, size_t len, uint64_t offset)
+{
+	char *to = out;
+
+	if (offset > in->size || len > in->size - offset)
+		return false;
+	while (len) {
+		ssize_t n = sys()->pread(in->fd, to, len, (off_t)offset);
+		if (n <= 0)
+			return false;
+		to += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return true;
+}
+
+const GElf_Shdr *elf_input_section(const struct elf_input *in, size_t index)
+{
+	if (index >= in->sections.count)
+		return NULL;
+	const GElf_Shdr *s = &in->sections.at[index];
+	if (s->sh_type == SHT_NULL || s->sh_size > MAX_SECTION)
+		return NULL;
+	if (s->sh_type != SHT_NOBITS &&
+	    (s->sh_offset > in->size || s->sh_size > in->size - s->sh_offset))
+		return NULL;
+	return s;
+}
+
+const char *elf_input_section_name(const struct elf_input *in, const GElf_Shdr *section)
+{
+	size_t names;
+
+	if (elf_getshdrstrndx(in->elf, &names) < 0)
+		return "";
+	/* libelf answers NULL for a text that does not end in its section. */
+	const char *name = elf_strptr(in->elf, names, section->sh_name);
+	return name ? name : "";
+}
+
+static size_t symbol_size(const struct elf_input *in)
+{
+	return in->head.e_ident[EI_CLASS] == ELFCLASS64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+}
+
+size_t elf_input_symbols(const struct elf_input *in, const GElf_Shdr *table)
+{
+	return table->sh_size / symbol_size(in);
+}
+
+/* From the file's byte order to ours, in place. */
+static bool decode(const struct elf_input *in, void *symbols, size_t len)
+{
+	Elf_Data data = {
+		.d_buf = symbols,
+		.d_size = len,
+		.d_type = ELF_T_SYM,
+		.d_version = EV_CURRENT,
+	};
+
+	return gelf_xlatetom(in->elf, &data, &data, in->head.e_ident[EI_DATA]) != NULL;
+}
+
+static bool read_small(const struct elf_input *in, const GElf_Shdr *table, size_t first,
+		       size_t count, GElf_Sym *out)
+{
+	Elf32_Sym piece[PIECE];
+
+	while (count) {
+		size_t n = count < PIECE ? count : PIECE;
+		size_t len = n * sizeof(*piece);
+		if (!elf_input_read(in, piece, len, table->sh_offset + first * sizeof(*piece)) ||
+		    !decode(in, piece, len))
+			return false;
+		for (size_t i = 0; i < n; i++)
+			*out++ = (GElf_Sym){
+				.st_name = piece[i].st_name,
+				.st_info = piece[i].st_info,
+				.st_other = piece[i].st_other,
+				.st_shndx = piece[i].st_shndx,
+				.st_value = piece[i].st_value,
+				.st_size = piece[i].st_size,
+			};
+		first += n;
+		count -= n;
+	}
+	return true;
+}
+
+bool elf_input_read_symbols(const struct elf_input *in, const GElf_Shdr *table, size_t first,
+			    size_t count, GElf_Sym *out)
+{
+	size_t all = elf_input_symbols(in, table);
+
+	if (first > all || count > all - first)
+		return false;
+	if (symbol_size(in) == sizeof(Elf32_Sym))
+		return read_small(in, table, first, count, out);
+	size_t len = count * sizeof(*out);
+	return elf_input_read(in, out, len, table->sh_offset + first * sizeof(*out)) &&
+	       decode(in, out, len);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Names for the stubs through which a module calls others. */
+#ifndef IMAGE_ELF_PLT_H
+#define IMAGE_ELF_PLT_H
+
+#include "image/elf-input.h"
+#include "image/elf.h"
+
+/* symbol.kind of functions of an ELF file */
+#define ELF_KIND_OPEN 1 /* no size was stated: `size` reaches to the end of its section */
+#define ELF_KIND_PLT  2
+
+/* Adds "name" with ELF_KIND_PLT for each stub that calls `name`. -ENOMEM. */
+int elf_plt_add(struct elf_file *f, const struct elf_input *in, const GElf_Shdr *dynsym);
+
+#endif
