@@ -53,47 +53,64 @@ size_t name_length(const char *name)
 	return n;
 }
 
-/* C0 and C1 controls, and what makes a terminal or an editor show text in another order. */
+/* Invalid bytes, C0 and C1 controls, and what makes a terminal show text in another order. */
 static bool is_harmful(int32_t point)
 {
 	return point < 0x20 || (point >= 0x7f && point < 0xa0) ||
 	       (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
 }
 
+/*
+ * Names are written in runs of what needs no change: `at` moves to the next character that does, or
+ * behind `limit` characters, and what lies before it is written. Answers that character.
+ */
+static int32_t write_run(FILE *to, const char **at, size_t *limit, bool (*changes)(int32_t point))
+{
+	const char *start = *at, *end = start;
+	int32_t point = 0;
+
+	while (*limit && (point = utf8_next(at)) != 0) {
+		--*limit;
+		if (changes(point))
+			break;
+		end = *at;
+		point = 0;
+	}
+	fwrite(start, 1, (size_t)(end - start), to);
+	return point;
+}
+
+/* How many characters to write, and whether what stands for the rest, of `tail` characters, follows. */
+static bool cut(const char *name, size_t tail, size_t *limit)
+{
+	bool cuts = *limit && name_length(name) > *limit;
+
+	*limit = !cuts ? SIZE_MAX : *limit > tail ? *limit - tail : 0;
+	return cuts;
+}
+
 void name_text(FILE *to, const char *name, size_t limit)
 {
-	const char *start = name;
-	int32_t point;
+	bool cuts = cut(name, 1, &limit);
 
-	if (limit && name_length(name) <= limit)
-		limit = 0;
-	for (size_t n = 0; (point = utf8_next(&name)) != 0; start = name) {
-		if (limit && ++n == limit) {
-			putc('~', to);
-			return;
-		}
-		if (is_harmful(point))
-			putc('?', to);
-		else
-			fwrite(start, 1, (size_t)(name - start), to);
-	}
+	while (write_run(to, &name, &limit, is_harmful))
+		putc('?', to);
+	if (cuts)
+		putc('~', to);
+}
+
+static bool breaks_folded(int32_t point)
+{
+	return point == ' ' || point == ';' || is_harmful(point);
 }
 
 void name_folded(FILE *to, const char *name)
 {
-	const char *start = name;
+	size_t limit = SIZE_MAX;
 	int32_t point;
 
-	for (; (point = utf8_next(&name)) != 0; start = name) {
-		if (point == -1)
-			putc('?', to);
-		else if (point == ' ' || is_harmful(point))
-			putc('_', to);
-		else if (point == ';')
-			putc(':', to);
-		else
-			fwrite(start, 1, (size_t)(name - start), to);
-	}
+	while ((point = write_run(to, &name, &limit, breaks_folded)) != 0)
+		putc(point == -1 ? '?' : point == ';' ? ':' : '_', to);
 }
 
 /* The production Char of XML 1.0, without the white space that would not survive in a name. */
@@ -120,26 +137,20 @@ static const char *xml_entity(int32_t point)
 	}
 }
 
+static bool changes_in_xml(int32_t point)
+{
+	return !is_xml(point) || xml_entity(point);
+}
+
 void name_xml(FILE *to, const char *name, size_t limit)
 {
-	const char *start = name;
+	bool cuts = cut(name, 2, &limit);
 	int32_t point;
 
-	if (limit && name_length(name) <= limit)
-		limit = 0;
-	for (size_t n = 0; (point = utf8_next(&name)) != 0; start = name) {
-		if (limit && ++n > limit - 2) {
-			fputs("..", to);
-			return;
-		}
-		const char *entity = xml_entity(point);
-		if (entity)
-			fputs(entity, to);
-		else if (!is_xml(point))
-			fputs("\xef\xbf\xbd", to); /* U+FFFD */
-		else
-			fwrite(start, 1, (size_t)(name - start), to);
-	}
+	while ((point = write_run(to, &name, &limit, changes_in_xml)) != 0)
+		fputs(xml_entity(point) ? xml_entity(point) : "\xef\xbf\xbd" /* U+FFFD */, to);
+	if (cuts)
+		fputs("..", to);
 }
 
 int output_end(FILE *to, const char *what, struct tally_error *err)
