@@ -27,42 +27,37 @@ static NOINLINE void fill_numbers(uint64_t *numbers, size_t count, uint64_t seed
 		numbers[i] = next_random(&seed);
 }
 
-/* Lets numbers[root] sink to its place in the heap of `count` numbers, the largest on top. */
-static NOINLINE void sift_down(uint64_t *numbers, size_t root, size_t count)
+/* Restores the heap below `at`, whose parent may be smaller than a child. */
+static NOINLINE void sift_down(uint64_t *heap, size_t at, size_t count)
 {
-	uint64_t sinking = numbers[root];
+	uint64_t number = heap[at];
 
-	for (size_t child; (child = 2 * root + 1) < count; root = child) {
-		if (child + 1 < count && numbers[child + 1] > numbers[child])
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count && heap[child + 1] > heap[child])
 			child++;
-		if (numbers[child] <= sinking)
+		if (heap[child] <= number)
 			break;
-		numbers[root] = numbers[child];
+		heap[at] = heap[child];
 	}
-	numbers[root] = sinking;
-}
-
-static NOINLINE void build_heap(uint64_t *numbers, size_t count)
-{
-	for (size_t root = count / 2; root-- > 0;)
-		sift_down(numbers, root, count);
+	heap[at] = number;
 }
 
 static NOINLINE void heap_sort(uint64_t *numbers, size_t count)
 {
-	build_heap(numbers, count);
-	while (count-- > 1) {
+	for (size_t i = count / 2; i-- > 0;)
+		sift_down(numbers, i, count);
+	for (size_t end = count; end-- > 1;) {
 		uint64_t largest = numbers[0];
-		numbers[0] = numbers[count];
-		numbers[count] = largest;
-		sift_down(numbers, 0, count);
+		numbers[0] = numbers[end];
+		numbers[end] = largest;
+		sift_down(numbers, 0, end);
 	}
 }
 
 static NOINLINE uint64_t sort_numbers(unsigned rounds)
 {
 	enum {
-		COUNT = 200000
+		COUNT = 50000
 	};
 	uint64_t *numbers = calloc(COUNT, sizeof(*numbers)), sum = 0;
 
@@ -163,7 +158,7 @@ static void *work_thread(void *arg)
 int main(int argc, char **argv)
 {
 	struct work works[] = {
-		{ "sorter", sort_numbers, 100 },
+		{ "sorter", sort_numbers, 300 },
 		{ "hasher", hash_blocks, 14000 },
 		{ "matrix", multiply_often, 200 },
 		{ "copier", copy_zeros, 150000 },

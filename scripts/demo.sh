@@ -4,22 +4,23 @@
 set -eu
 tally=$1/cli/tally
 workload=$1/examples/workload
+top=40
 
 title() {
 	printf '\n$ %s\n' "$*"
 }
 
-title tally stat -- workload
-"$tally" stat -- "$workload"
+title tally stat -- "$workload"
+"$tally" stat -- "$workload" >/dev/null
 
-title tally record -g -o demo.data -- workload
+title tally record -g -o demo.data -- "$workload"
 "$tally" record -g -o demo.data -- "$workload" >/dev/null
 
-title tally report -i demo.data
-"$tally" report -i demo.data >demo.txt
-head -n 40 demo.txt
+title tally report -i demo.data --no-children "| head -n $top"
+"$tally" report -i demo.data --no-children >demo.txt
+head -n "$top" demo.txt
 rm -f demo.txt
 
 title tally flame -i demo.data -o demo.svg
 "$tally" flame -i demo.data -o demo.svg
-printf '\nThe flame graph is %s/demo.svg: open it in a browser, click to zoom, Ctrl-F to search.\n' "$PWD"
+printf '\nThe flame graph is %s/demo.svg\nOpen it in a browser: click to zoom, Ctrl-F to search.\n' "$PWD"

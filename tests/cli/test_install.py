@@ -112,15 +112,32 @@ def the_installed_command_runs():
     has(done.stdout, "tally ")
 
 
+def commands():
+    listed = re.findall(r"^  (\w+) ", run(TALLY, "-h").stdout, flags=re.M)
+    assert "stat" in listed, listed
+    return [name for name in listed if name != "version"]
+
+
 @test
 def every_command_has_a_manual_page():
     if not list(ROOT.rglob("tally.1")):
         need("scdoc")
-    listed = re.findall(r"^  (\w+) ", run(TALLY, "-h").stdout, flags=re.M)
-    assert listed
-    for name in listed:
-        if name != "version":
-            installed(f"tally-{name}.1")
+    for name in commands():
+        installed(f"tally-{name}.1")
+
+
+@test
+def manual_pages_have_the_options_that_there_are():
+    """Those of -h, and no others but the negations."""
+    for name in commands():
+        page = (SOURCE / "man" / f"tally-{name}.1.scd").read_text()
+        page = re.search(r"^# OPTIONS\n(.*?)^# ", page, flags=re.M | re.S).group(1)
+        described = set(re.findall(r"\*(--?[\w-]+)\*", page))
+        table = re.findall(r"^  (-\w)?[ ,]*(--[\w-]+)?", run(TALLY, name, "-h").stdout, flags=re.M)
+        there = {option for row in table for option in row if option}
+        same(sorted(there - described), [], f"what the page of {name} lacks")
+        same(sorted(option for option in described - there if not option.startswith("--no-")), [],
+             f"what {name} lacks")
 
 
 status = main()
