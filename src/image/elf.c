@@ -199,6 +199,8 @@ static int read_segments(struct elf_file *f, const struct elf_input *in)
 		if (s->address < f->symtab.base)
 			f->symtab.base = s->address;
 	}
+	if (!f->segments.count)
+		f->symtab.base = 0;
 	return 0;
 }
 

@@ -215,28 +215,12 @@ static void place_kernel(struct kernel *k, const struct kernel_recorded *recorde
 			 recorded->symbol, recorded->address, reference_now);
 }
 
-static int read_symbols(struct kernel *k, const char *root, const struct kernel_recorded *recorded)
+int kernel_parse(struct kernel *k, char *text, size_t len, const char *root,
+		 const struct kernel_recorded *recorded)
 {
 	struct parser p = { .k = k, .reference = recorded->symbol };
-	struct buf text = { .at = bulk_alloc(TYPICAL_KALLSYMS) };
-	if (!text.at)
-		return -ENOMEM;
-	text.room = TYPICAL_KALLSYMS;
-	int r = proc_read(&text, root, KALLSYMS, MAX_KALLSYMS);
+	int r = parse(&p, text, len);
 
-	/* One byte more, for the NUL of a last name without a newline. */
-	buf_zero(&text, 1);
-	if (r == -ENOMEM || text.failed) {
-		buf_done(&text);
-		return -ENOMEM;
-	}
-	if (r < 0) {
-		snprintf(k->trouble, sizeof(k->trouble), KALLSYMS " cannot be read: %s",
-			 strerrordesc_np(-r));
-		buf_done(&text);
-		return 0;
-	}
-	r = parse(&p, text.at, text.len - 1); /* owns the text now */
 	if (r < 0)
 		return r;
 	if (!k->symtab.symbols.count && p.hidden)
@@ -246,7 +230,14 @@ static int read_symbols(struct kernel *k, const char *root, const struct kernel_
 			 KALLSYMS " is empty: this kernel is built without CONFIG_KALLSYMS");
 	else
 		place_kernel(k, recorded, p.reference_now);
-	return 0;
+	if (k->trouble[0]) {
+		symtab_done(&k->symtab);
+		return 0;
+	}
+	if (!symtab_sort(&k->symtab))
+		return -ENOMEM;
+	close_ends(&k->symtab);
+	return symtab_seal(&k->symtab, name_of, k) && count_functions(k) ? 0 : -ENOMEM;
 }
 
 int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded *recorded)
@@ -256,17 +247,19 @@ int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded
 		explain_other_build(k, &recorded->build_id);
 		return 0;
 	}
-	int r = read_symbols(k, root, recorded);
-	if (r < 0)
-		return r;
-	if (k->trouble[0]) {
-		symtab_done(&k->symtab);
-		return 0;
-	}
-	if (!symtab_sort(&k->symtab))
+	struct buf text = { .at = bulk_alloc(TYPICAL_KALLSYMS) };
+	if (!text.at)
 		return -ENOMEM;
-	close_ends(&k->symtab);
-	return symtab_seal(&k->symtab, name_of, k) && count_functions(k) ? 0 : -ENOMEM;
+	text.room = TYPICAL_KALLSYMS;
+	int r = proc_read(&text, root, KALLSYMS, MAX_KALLSYMS);
+	if (r == 0)
+		return kernel_parse(k, text.at, text.len, root, recorded);
+	buf_done(&text);
+	if (r == -ENOMEM)
+		return r;
+	snprintf(k->trouble, sizeof(k->trouble), KALLSYMS " cannot be read: %s",
+		 strerrordesc_np(-r));
+	return 0;
 }
 
 uint32_t kernel_find(const struct kernel *k, uint64_t address)

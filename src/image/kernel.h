@@ -34,6 +34,10 @@ struct kernel {
  */
 int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded *recorded);
 
+/* As kernel_load, from a malloc'ed text, which becomes the kernel's. -ENOMEM. */
+int kernel_parse(struct kernel *k, char *text, size_t len, const char *root,
+		 const struct kernel_recorded *recorded);
+
 /* The function that covers a recorded address, or SYMTAB_NONE. */
 uint32_t kernel_find(const struct kernel *k, uint64_t address);
 
