@@ -50,7 +50,6 @@ static void touch_pages(void *arg)
 	size_t len;
 	volatile char *at = fresh_pages(PAGES, &len);
 
-	(void)arg;
 	for (size_t i = 0; at && i < PAGES; i++)
 		at[i * (len / PAGES)] = 1;
 	if (at)
@@ -63,7 +62,6 @@ static void touch_from_kernel(void *arg)
 	size_t len;
 	void *at = fresh_pages(1, &len);
 
-	(void)arg;
 	if (!at)
 		return;
 	uname(at);
@@ -82,7 +80,6 @@ static void burn_cpu(void *arg)
 {
 	int64_t end = cpu_ms() + BURN_MS;
 
-	(void)arg;
 	do
 		for (volatile int i = 0; i < 100000; i++)
 			;
@@ -167,7 +164,7 @@ static bool no_use(const struct doctor *d, struct finding *f, enum tally_finding
 	return true;
 }
 
-void check_count(struct doctor *d, struct finding *f)
+void check_count(const struct doctor *d, struct finding *f)
 {
 	struct trial trial = { .target = { .scope = TALLY_SCOPE_SELF }, .work = touch_pages };
 	struct tally_count count;
@@ -179,8 +176,7 @@ void check_count(struct doctor *d, struct finding *f)
 		cannot(d, f, TALLY_FINDING_FAILS, &err, 1);
 		return;
 	}
-	d->counts = count.value >= PAGES;
-	if (!d->counts) {
+	if (count.value < PAGES) {
 		finding_set(f, TALLY_FINDING_FAILS, "%" PRIu64 " of %d page faults", count.value,
 			    PAGES);
 		finding_means(f, "events can be opened but miss what happens");
@@ -190,7 +186,7 @@ void check_count(struct doctor *d, struct finding *f)
 	finding_means(f, "this user can count what own programs do in user mode");
 }
 
-void check_count_kernel(struct doctor *d, struct finding *f)
+void check_count_kernel(const struct doctor *d, struct finding *f)
 {
 	struct trial trial = { .target = { .scope = TALLY_SCOPE_SELF }, .work = touch_from_kernel };
 	struct tally_count count;
@@ -208,7 +204,7 @@ void check_count_kernel(struct doctor *d, struct finding *f)
 		      count.value ? "can" : "cannot");
 }
 
-void check_count_cpus(struct doctor *d, struct finding *f)
+void check_count_cpus(const struct doctor *d, struct finding *f)
 {
 	struct trial trial = { .target = { .scope = TALLY_SCOPE_CPUS }, .work = touch_pages };
 	struct tally_count count;
@@ -266,7 +262,7 @@ static int64_t sample_self(const struct doctor *d, struct tally_error *err)
 	return r;
 }
 
-void check_sample(struct doctor *d, struct finding *f)
+void check_sample(const struct doctor *d, struct finding *f)
 {
 	struct tally_error err;
 
@@ -325,7 +321,7 @@ static void mend_pmu(const struct doctor *d, struct finding *f)
 			     PMU_MEND);
 }
 
-void check_pmu(struct doctor *d, struct finding *f)
+void check_pmu(const struct doctor *d, struct finding *f)
 {
 	struct trial trial = { .target = { .scope = TALLY_SCOPE_SELF }, .work = burn_cpu };
 	struct tally_count count;
@@ -380,7 +376,7 @@ static int may_read_counter(const struct doctor *d)
 	return r;
 }
 
-void check_rdpmc(struct doctor *d, struct finding *f)
+void check_rdpmc(const struct doctor *d, struct finding *f)
 {
 	if (no_use(d, f, TALLY_FINDING_UNKNOWN))
 		return;
@@ -424,7 +420,7 @@ static int count_writes(const struct doctor *d, struct tally_count *count, struc
 	return r;
 }
 
-void check_breakpoints(struct doctor *d, struct finding *f)
+void check_breakpoints(const struct doctor *d, struct finding *f)
 {
 	struct tally_count count;
 	struct tally_error err;

@@ -28,7 +28,7 @@ static bool has(const struct doctor *d, unsigned capability)
 	return d->system.capabilities >> capability & 1;
 }
 
-void check_reached(struct doctor *d, struct finding *f)
+void check_reached(const struct doctor *d, struct finding *f)
 {
 	if (d->system.paranoid == TALLY_SYSTEM_UNKNOWN) {
 		finding_set(f, TALLY_FINDING_FAILS, "not in this kernel");
@@ -68,7 +68,7 @@ static const struct level {
 	{ INT64_MIN, TALLY_FINDING_OK, "this user may open every event" },
 };
 
-void check_paranoid(struct doctor *d, struct finding *f)
+void check_paranoid(const struct doctor *d, struct finding *f)
 {
 	int64_t paranoid = d->system.paranoid;
 	const struct level *level = levels;
@@ -123,7 +123,7 @@ static void list_capabilities(const struct doctor *d, char *out, size_t size)
 						 known[i].name);
 }
 
-void check_capabilities(struct doctor *d, struct finding *f)
+void check_capabilities(const struct doctor *d, struct finding *f)
 {
 	char list[96];
 
@@ -149,7 +149,7 @@ void check_capabilities(struct doctor *d, struct finding *f)
 	finding_mend(f, "setcap cap_perfmon,cap_sys_ptrace,cap_syslog=ep %s", d->program);
 }
 
-void check_seccomp(struct doctor *d, struct finding *f)
+void check_seccomp(const struct doctor *d, struct finding *f)
 {
 	if (d->system.seccomp == TALLY_SYSTEM_UNKNOWN) {
 		finding_set(f, TALLY_FINDING_UNKNOWN, "/proc/self/status does not say");
@@ -201,7 +201,7 @@ static int hides_addresses(const struct doctor *d)
  * kernel/ksyms_common.c: 0 shows addresses to all where the paranoid level is 1 or less, 0 and 1 to
  * CAP_SYSLOG, 2 to nobody.
  */
-void check_kernel_symbols(struct doctor *d, struct finding *f)
+void check_kernel_symbols(const struct doctor *d, struct finding *f)
 {
 	int64_t restricted = d->system.kptr_restrict;
 	int hidden = hides_addresses(d);
@@ -244,7 +244,7 @@ static bool has_build_id(const char *notes, size_t len)
 	return false;
 }
 
-void check_kernel_build_id(struct doctor *d, struct finding *f)
+void check_kernel_build_id(const struct doctor *d, struct finding *f)
 {
 	struct buf notes = { 0 };
 	int r = proc_read(&notes, d->root, "/sys/kernel/notes", SMALL_FILE);
@@ -296,7 +296,7 @@ static bool kernel_has_filesystem(const struct doctor *d, const char *type)
 	return found;
 }
 
-void check_tracefs(struct doctor *d, struct finding *f)
+void check_tracefs(const struct doctor *d, struct finding *f)
 {
 	char at[256];
 
@@ -328,7 +328,7 @@ static bool hides_pids(const char *options)
 	return word && strncmp(word + 8, "0", 1) && strncmp(word + 8, "off", 3);
 }
 
-void check_processes(struct doctor *d, struct finding *f)
+void check_processes(const struct doctor *d, struct finding *f)
 {
 	char options[512] = "";
 
@@ -352,7 +352,7 @@ void check_processes(struct doctor *d, struct finding *f)
 }
 
 /* Documentation/admin-guide/LSM/Yama.rst; it binds stepping, not counting and sampling. */
-void check_ptrace(struct doctor *d, struct finding *f)
+void check_ptrace(const struct doctor *d, struct finding *f)
 {
 	int64_t scope;
 

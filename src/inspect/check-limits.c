@@ -39,7 +39,7 @@ static uint64_t ring_that_fits(uint64_t budget, uint64_t page)
  * kernel/events/core.c, perf_mmap(): a user has mlock_kb for each CPU that is online, and what goes
  * beyond counts against RLIMIT_MEMLOCK of the process; CAP_IPC_LOCK and level -1 are not bound.
  */
-void check_mlock(struct doctor *d, struct finding *f)
+void check_mlock(const struct doctor *d, struct finding *f)
 {
 	const struct tally_system *s = &d->system;
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -73,7 +73,7 @@ void check_mlock(struct doctor *d, struct finding *f)
 }
 
 /* One event of a process needs a descriptor for each thread and each CPU. */
-void check_descriptors(struct doctor *d, struct finding *f)
+void check_descriptors(const struct doctor *d, struct finding *f)
 {
 	const struct tally_system *s = &d->system;
 	uint64_t cpus = s->online_cpus > 0 ? (uint64_t)s->online_cpus : 1;
@@ -90,7 +90,7 @@ void check_descriptors(struct doctor *d, struct finding *f)
 		finding_mend(f, "ulimit -n %" PRIu64, 1024 * cpus);
 }
 
-void check_max_rate(struct doctor *d, struct finding *f)
+void check_max_rate(const struct doctor *d, struct finding *f)
 {
 	int64_t rate = d->system.max_sample_rate;
 
@@ -108,7 +108,7 @@ void check_max_rate(struct doctor *d, struct finding *f)
 		finding_mend(f, "sysctl -w kernel.perf_event_max_sample_rate=100000");
 }
 
-void check_nmi_watchdog(struct doctor *d, struct finding *f)
+void check_nmi_watchdog(const struct doctor *d, struct finding *f)
 {
 	if (d->system.nmi_watchdog != 1) {
 		finding_set(f, TALLY_FINDING_OK, "%s",

@@ -17,7 +17,7 @@ static bool could_not_step(struct finding *f, int stops, const char *what)
 	return true;
 }
 
-void check_single_step(struct doctor *d, struct finding *f)
+void check_single_step(const struct doctor *d, struct finding *f)
 {
 	int stops = probe_steps(PROBE_SINGLE_STEP);
 
@@ -32,7 +32,7 @@ void check_single_step(struct doctor *d, struct finding *f)
 	finding_means(f, "steps are lost: nothing that counts them can be exact");
 }
 
-void check_single_block(struct doctor *d, struct finding *f)
+void check_single_block(const struct doctor *d, struct finding *f)
 {
 	int stops = probe_steps(PROBE_SINGLE_BLOCK);
 

@@ -9,13 +9,12 @@
 #include <tally/doctor.h>
 #include <tally/system.h>
 
-/* What checks share. Earlier checks tell later ones what there is no use in trying. */
+/* What checks share. */
 struct doctor {
 	struct tally_system system;
 	const char *root;  /* "" is the real machine */
 	char program[288]; /* the running program, quoted for a shell */
 	int reached;       /* 0: perf_event_open(2) reaches the kernel; else how it does not */
-	bool counts;       /* software events count */
 };
 
 /* A finding in the making, with room for its texts. */
@@ -31,33 +30,33 @@ TALLY_PRINTF(2, 3) void finding_means(struct finding *f, const char *meaning, ..
 TALLY_PRINTF(2, 3) void finding_mend(struct finding *f, const char *mend, ...);
 
 /* check-kernel.c: what the kernel's settings and files say. */
-void check_reached(struct doctor *d, struct finding *f);
-void check_paranoid(struct doctor *d, struct finding *f);
-void check_capabilities(struct doctor *d, struct finding *f);
-void check_seccomp(struct doctor *d, struct finding *f);
-void check_kernel_symbols(struct doctor *d, struct finding *f);
-void check_kernel_build_id(struct doctor *d, struct finding *f);
-void check_tracefs(struct doctor *d, struct finding *f);
-void check_processes(struct doctor *d, struct finding *f);
-void check_ptrace(struct doctor *d, struct finding *f);
+void check_reached(const struct doctor *d, struct finding *f);
+void check_paranoid(const struct doctor *d, struct finding *f);
+void check_capabilities(const struct doctor *d, struct finding *f);
+void check_seccomp(const struct doctor *d, struct finding *f);
+void check_kernel_symbols(const struct doctor *d, struct finding *f);
+void check_kernel_build_id(const struct doctor *d, struct finding *f);
+void check_tracefs(const struct doctor *d, struct finding *f);
+void check_processes(const struct doctor *d, struct finding *f);
+void check_ptrace(const struct doctor *d, struct finding *f);
 
 /* check-limits.c: what there is only so much of. */
-void check_mlock(struct doctor *d, struct finding *f);
-void check_descriptors(struct doctor *d, struct finding *f);
-void check_max_rate(struct doctor *d, struct finding *f);
-void check_nmi_watchdog(struct doctor *d, struct finding *f);
+void check_mlock(const struct doctor *d, struct finding *f);
+void check_descriptors(const struct doctor *d, struct finding *f);
+void check_max_rate(const struct doctor *d, struct finding *f);
+void check_nmi_watchdog(const struct doctor *d, struct finding *f);
 
 /* check-event.c: events, each opened and made to happen. */
-void check_count(struct doctor *d, struct finding *f);
-void check_count_kernel(struct doctor *d, struct finding *f);
-void check_count_cpus(struct doctor *d, struct finding *f);
-void check_sample(struct doctor *d, struct finding *f);
-void check_pmu(struct doctor *d, struct finding *f);
-void check_rdpmc(struct doctor *d, struct finding *f);
-void check_breakpoints(struct doctor *d, struct finding *f);
+void check_count(const struct doctor *d, struct finding *f);
+void check_count_kernel(const struct doctor *d, struct finding *f);
+void check_count_cpus(const struct doctor *d, struct finding *f);
+void check_sample(const struct doctor *d, struct finding *f);
+void check_pmu(const struct doctor *d, struct finding *f);
+void check_rdpmc(const struct doctor *d, struct finding *f);
+void check_breakpoints(const struct doctor *d, struct finding *f);
 
 /* check-step.c: a child process, stepped. */
-void check_single_step(struct doctor *d, struct finding *f);
-void check_single_block(struct doctor *d, struct finding *f);
+void check_single_step(const struct doctor *d, struct finding *f);
+void check_single_block(const struct doctor *d, struct finding *f);
 
 #endif

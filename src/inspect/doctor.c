@@ -17,7 +17,7 @@
 
 static const struct check {
 	const char *name;
-	void (*run)(struct doctor *d, struct finding *f);
+	void (*run)(const struct doctor *d, struct finding *f);
 } checks[] = {
 	{ "perf-events", check_reached },
 	{ "seccomp", check_seccomp },
