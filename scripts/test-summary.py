@@ -5,6 +5,8 @@
 Each point of TAP counts, and a program that crashed, timed out or broke its plan is a failure of its
 own. What failed is shown with its output, what was skipped with its reason. The last line is
 `N passed, N failed, N skipped`; the exit status is 1 when anything failed or nothing ran.
+
+  test-summary.py LOG [STATUS]    STATUS is that of meson, which may have failed by itself
 """
 import json
 import re
@@ -74,6 +76,9 @@ def main():
     if not tests:
         count["failed"] = 1
         failures.append("failed: no test ran")
+    elif not count["failed"] and sys.argv[2:] not in ([], ["0"]):
+        count["failed"] = 1
+        failures.append(f"failed: meson test ended with status {sys.argv[2]}")
     print()
     for line in skips + failures:
         print(line)

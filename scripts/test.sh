@@ -8,5 +8,6 @@ build=$1
 shift
 
 rm -f "$build"/meson-logs/testlog.json
-meson test -C "$build" --no-rebuild "$@" </dev/null || :
-exec python3 "$here/test-summary.py" "$build/meson-logs/testlog.json"
+status=0
+meson test -C "$build" --no-rebuild "$@" </dev/null || status=$?
+exec python3 "$here/test-summary.py" "$build/meson-logs/testlog.json" "$status"
