@@ -16,7 +16,8 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "make: meson is missing; 'make setup' installs what the build needs" >&2; exit 1; }
-	@meson setup $(BUILD) --prefix $(PREFIX) $(MESON_OPTS)
+	@log=$$(mktemp) && if meson setup $(BUILD) --prefix $(PREFIX) $(MESON_OPTS) >$$log 2>&1; \
+	then rm -f $$log; else cat $$log; rm -f $$log; exit 1; fi
 
 setup:
 	@scripts/packages.sh build
