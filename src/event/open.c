@@ -219,15 +219,16 @@ static int with_cpu_clock(struct attempt *a)
 	a->attr->config = TALLY_SW_CPU_CLOCK;
 	set_precise(a->attr, 0);
 	int r = with_user_only(a);
-	if (r >= 0) {
-		a->given.precise = 0;
-		a->given.clock = true;
-		a->given.clock_reason = first;
-		return r;
+	/* A clock that is refused as well is refused for another reason: that one has to be mended. */
+	if (r < 0 && lacks_counter(r)) {
+		*a->attr = asked;
+		a->given = before;
+		return first;
 	}
-	*a->attr = asked;
-	a->given = before;
-	return first;
+	a->given.precise = 0;
+	a->given.clock = true;
+	a->given.clock_reason = first;
+	return r;
 }
 
 /* What the last opening gave up holds for this one when its attr begins without it. */

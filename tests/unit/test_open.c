@@ -89,6 +89,9 @@ static int model_open(void *pointer, pid_t pid, int cpu, int group_fd, unsigned 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < kernel.needs_fds)
 		return -EMFILE;
 	r = check_pmu(attr);
+	/* perf_allow_cpu(), which comes after the event was found. */
+	if (r == 0 && pid < 0 && !kernel.capable && kernel.paranoid > 0)
+		r = -EACCES;
 	return r < 0 ? r : 1000;
 }
 
@@ -382,6 +385,20 @@ static void the_clock_for_cycles(void)
 	tally_events_free(events);
 }
 
+/* No counters, and the clock on whole CPUs is forbidden: what has to be mended is the latter. */
+static void the_clock_may_be_forbidden(void)
+{
+	set_up();
+	kernel.has_pmu = kernel.capable = false;
+	require(parse("cycles", TALLY_FALLBACK_CPU_CLOCK | TALLY_FALLBACK_USER_ONLY));
+	check_int(event_open(event, &attr, -1, 0, -1, root.path, &err), -EACCES);
+	check_int(err.cause, TALLY_CAUSE_PARANOID);
+	check_has(err.text, "cannot open cycles on CPU 0");
+	check_int(attr.type, TALLY_TYPE_HARDWARE);
+	check(tally_event_granted(event) == NULL);
+	tally_events_free(events);
+}
+
 static void the_clock_is_for_cycles_alone(void)
 {
 	set_up();
@@ -484,6 +501,7 @@ int main(void)
 	tap_run(user_mode_is_no_answer_for_kernel_events);
 	tap_run(user_mode_does_not_help_at_level_three);
 	tap_run(the_clock_for_cycles);
+	tap_run(the_clock_may_be_forbidden);
 	tap_run(the_clock_is_for_cycles_alone);
 	tap_run(the_whole_ladder);
 	tap_run(the_soft_limit_is_raised_once);
