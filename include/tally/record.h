@@ -120,7 +120,9 @@ struct tally_record_mmap {
 	uint32_t prot, flags; /* MMAP2: PROT_*, MAP_* */
 	const char *filename; /* borrowed from the bytes, NUL-terminated there */
 	uint32_t filename_len;
-	uint8_t build_id_size; /* MMAP2 with _MISC_MMAP_BUILD_ID: 1 to 20; else 0 */
+	/* MMAP2 with a build-id: 1 to 20, else 0. Ask this, not misc: the kernel may set the bit
+	 * of a record with an inode when somebody else listens who wants build-ids. */
+	uint8_t build_id_size;
 	uint8_t reserved[3];
 	uint8_t build_id[20];
 	uint32_t reserved_2;

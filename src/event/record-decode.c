@@ -8,6 +8,10 @@
 #include "base/bytes.h"
 #include "event/record-table.h"
 
+#define MMAP2_ID_OFFSET 32u /* behind pid, tid, addr, len, pgoff */
+#define MD5_BYTES       16u
+#define MINOR_BITS      20 /* MINORBITS of <linux/kdev_t.h> */
+
 #define KNOWN_READ_FORMAT                                                                       \
 	(TALLY_READ_TIME_ENABLED | TALLY_READ_TIME_RUNNING | TALLY_READ_ID | TALLY_READ_GROUP | \
 	 TALLY_READ_LOST)
@@ -54,7 +58,7 @@ static int decode_chain(struct input *in, unsigned char *to)
 
 static int decode_build_id(struct input *in, unsigned char *to)
 {
-	if (left(in) < BUILD_ID_BYTES || in->at[0] > BUILD_ID_LONGEST)
+	if (left(in) < BUILD_ID_BYTES)
 		return -EBADMSG;
 	memcpy(to, in->at, BUILD_ID_BYTES);
 	in->at += BUILD_ID_BYTES;
@@ -176,6 +180,30 @@ static int decode_trailer(const struct tally_layout *layout, struct input *in,
 	return decode_fields(&trailer, &record_trailer, layout->sample_type, layout, rec);
 }
 
+/*
+ * Which form an MMAP2 has. The bit in misc alone does not tell: where several events listen, of
+ * which one wants build-ids, the kernel sets it for that one and does not take it back for the next,
+ * which has an inode (perf_event_mmap_output(), seen on Linux 6.18). A build-id has 1 to 20 bytes
+ * and zeros behind them. An inode begins with its device: a major number that could be the length
+ * of a short id (8 is that of SCSI disks) is followed by a minor of 20 bits, which a hash is not.
+ */
+static uint64_t form_of(const struct tally_record *rec, const struct input *in)
+{
+	const unsigned char *id = in->at + MMAP2_ID_OFFSET;
+
+	if (rec->type != TALLY_RECORD_MMAP2 || !(rec->misc & TALLY_MISC_MMAP_BUILD_ID) ||
+	    left(in) < MMAP2_ID_OFFSET + BUILD_ID_BYTES)
+		return FORM_INODE;
+	if (id[0] < 1 || id[0] > BUILD_ID_LONGEST || id[1] || id[2] || id[3])
+		return FORM_INODE;
+	if (id[0] < MD5_BYTES && load_u32(id + 4, in->swapped) >> MINOR_BITS == 0)
+		return FORM_INODE;
+	for (size_t i = 4u + id[0]; i < BUILD_ID_BYTES; i++)
+		if (id[i])
+			return FORM_INODE;
+	return FORM_BUILD_ID;
+}
+
 static int decode_other(const struct tally_layout *layout, struct input *in,
 			struct tally_record *rec)
 {
@@ -184,7 +212,7 @@ static int decode_other(const struct tally_layout *layout, struct input *in,
 
 	if (r < 0)
 		return r;
-	r = decode_fields(in, shape, record_form(rec->type, rec->misc), layout, rec);
+	r = decode_fields(in, shape, form_of(rec, in), layout, rec);
 	if (rec->type == TALLY_RECORD_COMM)
 		rec->comm.exec = rec->misc & TALLY_MISC_COMM_EXEC ? 1 : 0;
 	return r;

@@ -103,6 +103,12 @@ static uint16_t misc_of(const struct tally_record *rec)
 	return misc;
 }
 
+static uint64_t form_of(const struct tally_record *rec)
+{
+	return rec->type == TALLY_RECORD_MMAP2 && rec->mmap.build_id_size ? FORM_BUILD_ID
+									  : FORM_INODE;
+}
+
 /* Whether all that the layout asks for can be written. */
 static bool can_encode(const struct tally_layout *layout, const struct tally_record *rec)
 {
@@ -126,8 +132,7 @@ int tally_record_encode(const struct tally_layout *layout, const struct tally_re
 	struct output out = { start, room < UINT16_MAX ? room : UINT16_MAX, layout->swapped,
 			      false };
 	claim(&out, RECORD_HEADER);
-	encode_fields(&out, shape, sample ? layout->sample_type : record_form(rec->type, misc),
-		      rec);
+	encode_fields(&out, shape, sample ? layout->sample_type : form_of(rec), rec);
 	if (!sample && layout->sample_id_all)
 		encode_fields(&out, &record_trailer, layout->sample_type, rec);
 	if (out.full)

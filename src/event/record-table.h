@@ -27,7 +27,7 @@ struct field {
 
 /* Values of `when` */
 #define ALWAYS        UINT64_MAX
-#define FORM_INODE    (1ull << 0) /* MMAP2 by MISC_MMAP_BUILD_ID */
+#define FORM_INODE    (1ull << 0) /* MMAP2 */
 #define FORM_BUILD_ID (1ull << 1)
 
 /* A record type: perf's name for it, and its fields; none when it passes through. */
@@ -63,13 +63,6 @@ static inline const struct shape *record_shape(uint32_t type)
 {
 	/* The table's first row, type 0, is empty. */
 	return &record_shape_table[type < record_shapes ? type : 0];
-}
-
-/* The bits that `when` of a record's rows is held against; not for SAMPLE. */
-static inline uint64_t record_form(uint32_t type, uint16_t misc)
-{
-	return type == TALLY_RECORD_MMAP2 && misc & TALLY_MISC_MMAP_BUILD_ID ? FORM_BUILD_ID
-									     : FORM_INODE;
 }
 
 #endif
