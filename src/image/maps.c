@@ -91,6 +91,7 @@ struct tally_maps {
 	struct histories processes, threads;
 	uint32_t epoch;
 	struct cached cache[1 << CACHE_BITS]; /* of mappings' numbers, in blocks as they come */
+	uint32_t recent;                      /* the one that was used last */
 	struct cached last;                   /* of tally_maps_find(), whole mappings */
 };
 
@@ -480,6 +481,10 @@ static uint32_t find_number(struct tally_maps *m, int32_t pid, uint64_t time, ui
 	/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
 	struct cached *c = &m->cache[key * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS)];
 
+	/* Often it is where the last one was, in a large mapping perhaps, of many such places. */
+	if (cached_holds(&m->cache[m->recent], m->epoch, pid, time, address))
+		return m->cache[m->recent].place.block.value;
+	m->recent = (uint32_t)(c - m->cache);
 	if (cached_holds(c, m->epoch, pid, time, address))
 		return c->place.block.value;
 	c->place = look(m, pid, time, address);

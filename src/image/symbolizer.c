@@ -19,7 +19,9 @@
 #include "image/module.h"
 #include "image/texts.h"
 
-#define CACHE_BITS 12
+/* Sets of two answers: with one place each, a quarter of 1,000 hot addresses would meet another. */
+#define CACHE_BITS 11
+#define CACHE_WAYS 2
 
 #define UNMAPPED "[unknown]" /* perf's word */
 
@@ -47,7 +49,10 @@ struct tally_symbolizer {
 	struct kernel_recorded recorded;
 	const char **kernel_functions; /* by index; NULL until asked for */
 	bool kernel_loaded;
-	struct answer cache[1 << CACHE_BITS];
+	struct answer_set {
+		struct answer way[CACHE_WAYS];
+		uint32_t next; /* the way that gives place */
+	} cache[1 << CACHE_BITS];
 };
 
 int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
@@ -426,16 +431,42 @@ static int answer(struct tally_symbolizer *s, const struct tally_frame *frame)
 	return frame->function != NULL;
 }
 
+static struct answer_set *set_of(struct tally_symbolizer *s, uint32_t mapping, uint64_t address)
+{
+	return &s->cache[hash_u64(address + ((uint64_t)mapping << 40)) >> (64 - CACHE_BITS)];
+}
+
+/* The slow way: names the address, and keeps the answer in the set. */
+static int find_anew(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
+		     struct answer_set *set, struct tally_frame *out)
+{
+	uint32_t mode = out->mode;
+	int r = name_address(s, pid, mapping, out);
+
+	if (r < 0)
+		return r;
+	set->way[set->next++ % CACHE_WAYS] = (struct answer){
+		.frame = *out,
+		.mapping = mapping,
+		.mode = mode,
+		.used = true,
+	};
+	return answer(s, out);
+}
+
 int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time, uint64_t address,
 			  uint32_t mode, struct tally_frame *out)
 {
 	int64_t mapping = locate(s, pid, time, address, mode);
-	uint64_t key = address + ((uint64_t)(mapping < 0 ? 0 : mapping) << 40);
-	struct answer *a = &s->cache[hash_u64(key) >> (64 - CACHE_BITS)];
+	struct answer_set *set = set_of(s, mapping < 0 ? 0 : (uint32_t)mapping, address);
 
-	if (a->used && a->mapping == mapping && a->mode == mode && a->frame.address == address) {
-		*out = a->frame;
-		return answer(s, out);
+	for (size_t i = 0; i < CACHE_WAYS; i++) {
+		const struct answer *a = &set->way[i];
+		if (a->frame.address == address && a->mapping == mapping && a->mode == mode &&
+		    a->used) {
+			*out = a->frame;
+			return answer(s, out);
+		}
 	}
 	*out = (struct tally_frame){
 		.address = address,
@@ -446,15 +477,7 @@ int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time
 		.function_id = UINT32_MAX,
 		.mode = mode,
 	};
-	if (mapping < 0)
-		return (int)mapping;
-	int r = name_address(s, pid, (uint32_t)mapping, out);
-	if (r < 0)
-		return r;
-	*a = (struct answer){
-		.frame = *out, .mapping = (uint32_t)mapping, .mode = mode, .used = true
-	};
-	return answer(s, out);
+	return mapping < 0 ? (int)mapping : find_anew(s, pid, (uint32_t)mapping, set, out);
 }
 
 uint32_t tally_symbolizer_modules(const struct tally_symbolizer *s)
