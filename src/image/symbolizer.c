@@ -23,7 +23,8 @@
 #define CACHE_BITS 11
 #define CACHE_WAYS 2
 
-#define UNMAPPED "[unknown]" /* perf's word */
+#define UNMAPPED      "[unknown]" /* perf's word */
+#define NOTHING_THERE "nothing is mapped there"
 
 struct answer {
 	struct tally_frame frame;
@@ -340,23 +341,35 @@ static void describe_kernel_module(struct tally_symbolizer *s, struct module *m)
 	module_without_file(m, s->kernel.trouble);
 }
 
+/* The module of a kernel address: by the function there, else by the mapping; 0: no memory. */
+static uint32_t module_of_address(struct tally_symbolizer *s, uint32_t function,
+				  const struct tally_mapping *map)
+{
+	const struct kernel *k = &s->kernel;
+
+	if (function != SYMTAB_NONE)
+		return module_by_name(s, kernel_module(k, function), "");
+	if (map)
+		return module_of_kernel(s, map);
+	/* No mapping was recorded, and without symbols nobody knows where the kernel is. */
+	if (k->trouble[0])
+		return module_by_name(s, KERNEL_NAME, k->trouble);
+	return module_by_name(s, UNMAPPED, NOTHING_THERE);
+}
+
 static int name_kernel(struct tally_symbolizer *s, uint32_t mapping, struct tally_frame *out)
 {
 	struct tally_mapping map;
+	const struct kernel *k = &s->kernel;
 
 	if (mapping)
 		maps_mapping(s->maps, mapping, &map);
 	int r = load_kernel(s, mapping ? &map : NULL);
 	if (r < 0)
 		return r;
-	struct kernel *k = &s->kernel;
-	out->module_address = out->address - k->delta;
-	out->offset = out->module_address;
+	out->module_address = out->offset = out->address - k->delta;
 	uint32_t index = kernel_find(k, out->address);
-	uint32_t module = index != SYMTAB_NONE ? module_by_name(s, kernel_module(k, index), "")
-			  : mapping            ? module_of_kernel(s, &map)
-			  : k->trouble[0]      ? module_by_name(s, KERNEL_NAME, k->trouble)
-					  : module_by_name(s, UNMAPPED, "nothing is mapped there");
+	uint32_t module = module_of_address(s, index, mapping ? &map : NULL);
 	if (!module)
 		return -ENOMEM;
 	fill_module(s, out, module);
@@ -410,7 +423,7 @@ static int name_address(struct tally_symbolizer *s, int32_t pid, uint32_t mappin
 		return name_kernel(s, mapping, out);
 	if (mapping)
 		return name_user(s, pid, mapping, out);
-	return name_nowhere(s, UNMAPPED, "nothing is mapped there", out);
+	return name_nowhere(s, UNMAPPED, NOTHING_THERE, out);
 }
 
 static int64_t locate(struct tally_symbolizer *s, int32_t pid, uint64_t time, uint64_t address,
