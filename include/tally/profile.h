@@ -182,7 +182,7 @@ enum tally_query_flags {
 /*
  * Each filter is a comma-separated list, one of which must be equal; NULL: all. As in perf report,
  * `dso` (short name or path) and `symbol` look at the function where the sample was taken, not at
- * its callers. Texts are borrowed for the call.
+ * its callers; "[libz.so.1]" is what has no symbol there. Texts are borrowed for the call.
  */
 struct tally_query_opts {
 	uint32_t size, flags; /* enum tally_query_flags */
@@ -222,7 +222,8 @@ struct tally_text_opts {
 /*
  * A table sorted by weight, with the call graph below each line, as perf report --stdio prints it.
  * Percentages are of all samples of the event, whatever the filters (perf's --percentage absolute);
- * a function counts once a sample in the column Children, however often it recurses.
+ * a function counts once a sample in the column Children, however often it recurses. What has no
+ * symbol is shown by its address in the module, also as perf does.
  * Since: 0.1
  */
 TALLY_API int tally_report_text(const struct tally_profile *profile,

@@ -98,7 +98,7 @@ static enum kind kind_of(const struct flame *f, int32_t node)
 
 	if (n->depth < 2)
 		return KIND_COMMAND;
-	const struct function *function = function_at(f->q->profile, n->name);
+	const struct function *function = tree_function(f->tree, node);
 	if (function->mode == TALLY_MODE_KERNEL || function->mode == TALLY_MODE_GUEST_KERNEL)
 		return KIND_KERNEL;
 	return function->name == NO_NAME ? KIND_UNNAMED : KIND_USER;
@@ -153,14 +153,15 @@ static void print_frame(const struct flame *f, int32_t node)
 {
 	const struct tally_profile *p = f->q->profile;
 	const struct tree_node *n = tree_at(f->tree, node);
-	const char *label = tree_label(f->tree, p, node);
+	char room_for_label[TREE_LABEL_ROOM];
+	const char *label = tree_label(f->tree, node, room_for_label);
 	double x = percent(f, f->start[node]),
 	       room = (pixels(f, node) - 2 * LABEL_PAD) / CHAR_WIDTH;
 	unsigned y = ROW * (f->deepest - n->depth);
 
 	fputs("<g class=\"func_g\"", f->to);
 	if (n->depth > 1) {
-		const struct function *function = function_at(p, n->name);
+		const struct function *function = tree_function(f->tree, node);
 		fputs(" data-dso=\"", f->to);
 		name_xml(f->to, text_of(p, module_at(p, (uint32_t)function->module)->name), 0);
 		putc('"', f->to);
@@ -316,7 +317,7 @@ int tally_report_flame(const struct tally_profile *profile, const struct tally_q
 
 	if (r < 0 || (r = query_open(&q, profile, query, err)) < 0)
 		return r;
-	r = tree_build(&tree, &q, by_comm);
+	r = tree_build(&tree, &q, by_comm, false);
 	if (r == 0) {
 		r = draw(&flame);
 		tree_done(&tree);

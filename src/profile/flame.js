@@ -216,6 +216,8 @@
 		window.addEventListener("resize", resize);
 		window.addEventListener("scroll", follow);
 		resize();
-		window.scrollTo(0, parseFloat(svg.getAttribute("height"))); /* where the stacks begin */
+		/* To where the stacks begin; but a headless browser's picture of a page is of its top. */
+		if (!navigator.webdriver)
+			window.scrollTo(0, parseFloat(svg.getAttribute("height")));
 	});
 })();

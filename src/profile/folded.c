@@ -9,20 +9,21 @@
 #include "profile/names.h"
 #include "profile/tree.h"
 
-static bool is_kernel(const struct tree *tree, const struct tally_profile *p, int32_t node)
+static bool is_kernel(const struct tree *tree, int32_t node)
 {
-	const struct tree_node *n = tree_at(tree, node);
-	uint32_t mode = n->depth > 1 ? function_at(p, n->name)->mode : TALLY_MODE_UNKNOWN;
+	uint32_t mode = tree_at(tree, node)->depth > 1 ? tree_function(tree, node)->mode
+						       : TALLY_MODE_UNKNOWN;
 
 	return mode == TALLY_MODE_KERNEL || mode == TALLY_MODE_GUEST_KERNEL;
 }
 
-static void print_line(const struct tree *tree, const struct tally_profile *p, const int32_t *path,
-		       uint32_t depth, FILE *to)
+static void print_line(const struct tree *tree, const int32_t *path, uint32_t depth, FILE *to)
 {
+	char room[TREE_LABEL_ROOM];
+
 	for (uint32_t i = 1; i <= depth; i++) {
-		name_folded(to, tree_label(tree, p, path[i]));
-		if (is_kernel(tree, p, path[i]))
+		name_folded(to, tree_label(tree, path[i], room));
+		if (is_kernel(tree, path[i]))
 			fputs("_[k]", to);
 		putc(i < depth ? ';' : ' ', to);
 	}
@@ -30,7 +31,7 @@ static void print_line(const struct tree *tree, const struct tally_profile *p, c
 }
 
 /* `path` holds the nodes from the root to the current one, by depth. */
-static int print_lines(const struct tree *tree, const struct tally_profile *p, FILE *to)
+static int print_lines(const struct tree *tree, FILE *to)
 {
 	VEC(int32_t) path = { 0 };
 	int r = 0;
@@ -45,7 +46,7 @@ static int print_lines(const struct tree *tree, const struct tally_profile *p, F
 		}
 		*slot = at;
 		if (n->self)
-			print_line(tree, p, path.at, n->depth, to);
+			print_line(tree, path.at, n->depth, to);
 	}
 	vec_done(&path);
 	return r;
@@ -61,9 +62,9 @@ int tally_report_folded(const struct tally_profile *profile, const struct tally_
 
 	if (r < 0)
 		return r;
-	r = tree_build(&tree, &q, by_comm);
+	r = tree_build(&tree, &q, by_comm, false);
 	if (r == 0) {
-		r = print_lines(&tree, profile, to);
+		r = print_lines(&tree, to);
 		tree_done(&tree);
 	}
 	query_done(&q);

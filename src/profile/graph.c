@@ -21,7 +21,7 @@
  * below it (`lent`: such a path leads from the outermost caller to the line), or all the rest.
  */
 struct member {
-	uint32_t function;
+	uint32_t name; /* the node's */
 	int32_t node;
 	uint64_t weight;
 	bool lent;
@@ -32,12 +32,12 @@ struct members {
 	size_t count, room;
 };
 
-/* Members of one function, side by side in the list. */
+/* Members of one name, side by side in the list. */
 struct branch {
+	const struct graph *graph;
 	const struct member *members;
 	size_t count;
 	uint64_t weight;
-	const char *label;
 };
 
 struct branches {
@@ -81,9 +81,14 @@ static int compare_members(const void *left, const void *right)
 {
 	const struct member *a = left, *b = right;
 
-	if (a->function != b->function)
-		return a->function < b->function ? -1 : 1;
+	if (a->name != b->name)
+		return a->name < b->name ? -1 : 1;
 	return a->node < b->node ? -1 : a->node > b->node;
+}
+
+static const char *branch_label(const struct branch *b, char room[TREE_LABEL_ROOM])
+{
+	return tree_label(b->graph->tree, b->members->node, room);
 }
 
 static int compare_branches(const void *left, const void *right)
@@ -92,7 +97,8 @@ static int compare_branches(const void *left, const void *right)
 
 	if (a->weight != b->weight)
 		return a->weight > b->weight ? -1 : 1;
-	int c = strcmp(a->label, b->label);
+	char room[2][TREE_LABEL_ROOM];
+	int c = strcmp(branch_label(a, room[0]), branch_label(b, room[1]));
 	return c ? c : a->members < b->members ? -1 : a->members > b->members;
 }
 
@@ -104,18 +110,15 @@ static double percent(const struct graph *g, uint64_t weight)
 /* Members by function; branches that are worth showing, the heaviest first. */
 static int split(const struct graph *g, struct members *list, struct branches *out)
 {
-	const struct tally_profile *p = g->q->profile;
-
 	if (list->count)
 		qsort(list->at, list->count, sizeof(*list->at), compare_members);
 	for (size_t i = 0; i < list->count;) {
-		struct branch b = { .members = &list->at[i] };
-		uint32_t function = list->at[i].function;
-		for (; i < list->count && list->at[i].function == function; i++) {
+		struct branch b = { .graph = g, .members = &list->at[i] };
+		uint32_t name = list->at[i].name;
+		for (; i < list->count && list->at[i].name == name; i++) {
 			b.count++;
 			b.weight += list->at[i].weight;
 		}
-		b.label = text_of(p, function_at(p, function)->label);
 		if (percent(g, b.weight) < g->limit)
 			continue;
 		struct branch *slot = vec_push(out);
@@ -126,6 +129,14 @@ static int split(const struct graph *g, struct members *list, struct branches *o
 	if (out->count)
 		qsort(out->at, out->count, sizeof(*out->at), compare_branches);
 	return 0;
+}
+
+static void print_label(const struct branch *b)
+{
+	char room[TREE_LABEL_ROOM];
+
+	name_text(b->graph->to, branch_label(b, room), 0);
+	putc('\n', b->graph->to);
 }
 
 static void print_margin(const struct graph *g, const struct buf *margin)
@@ -148,8 +159,7 @@ static int show_branches(struct graph *g, const struct branches *list, struct bu
 		fputs("|\n", g->to);
 		print_margin(g, margin);
 		fprintf(g->to, "%s--%.2f%%--", last ? " " : "|", percent(g, list->at[i].weight));
-		name_text(g->to, list->at[i].label, 0);
-		putc('\n', g->to);
+		print_label(&list->at[i]);
 		buf_str(margin, last ? "           " : "|          ");
 		if (margin->failed)
 			return -ENOMEM;
@@ -172,8 +182,7 @@ static int show_below(struct graph *g, const struct branch *branch, struct buf *
 		r = split(g, &members, &list);
 	if (r == 0 && list.count == 1 && list.at[0].weight == branch->weight) {
 		print_margin(g, margin);
-		name_text(g->to, list.at[0].label, 0);
-		putc('\n', g->to);
+		print_label(&list.at[0]);
 		r = show_below(g, &list.at[0], margin, depth + 1);
 	} else if (r == 0) {
 		r = show_branches(g, &list, margin, depth);
@@ -250,8 +259,7 @@ static int show(struct graph *g, const struct branches *list, uint64_t weight)
 		return -ENOMEM;
 	if (list->count == 1 && list->at[0].weight == weight) {
 		fprintf(g->to, "%*s|\n%*s---", MARGIN, "", MARGIN, "");
-		name_text(g->to, list->at[0].label, 0);
-		putc('\n', g->to);
+		print_label(&list->at[0]);
 		buf_str(&margin, "   ");
 		r = show_below(g, &list->at[0], &margin, 1);
 	} else {

@@ -2,6 +2,7 @@
 /* Sorting tree nodes into lines. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "profile/lines.h"
@@ -9,27 +10,25 @@
 /* What dso and symbol tell apart; 0 where they are no sort keys. */
 struct cell {
 	uint32_t path, label, mode;
+	uint32_t address[2]; /* of what has no symbol, as words */
 };
 
-static int fill_cells(struct lines *lines, const struct query *q)
+static int find_cell(struct lines *lines, const struct query *q, const struct tree *tree,
+		     int32_t node)
 {
-	const struct tally_profile *p = q->profile;
+	const struct function *f = tree_function(tree, node);
+	const struct location *address = tree_address(tree, node);
+	struct cell cell = { 0 };
 
-	for (uint32_t i = 0; i < p->functions.count; i++) {
-		const struct function *f = function_at(p, i);
-		struct cell cell = { 0 };
-		if (q->sorts_by[QUERY_DSO])
-			cell.path = module_at(p, (uint32_t)f->module)->path;
-		if (q->sorts_by[QUERY_SYMBOL]) {
-			cell.label = f->label;
-			cell.mode = f->mode;
-		}
-		int at = pool_add(&lines->cells, &cell);
-		if (at < 0)
-			return at;
-		lines->cell_of[i] = (uint32_t)at;
+	if (q->sorts_by[QUERY_DSO])
+		cell.path = module_at(q->profile, (uint32_t)f->module)->path;
+	if (q->sorts_by[QUERY_SYMBOL]) {
+		cell.label = f->label;
+		cell.mode = f->mode;
 	}
-	return 0;
+	if (q->sorts_by[QUERY_SYMBOL] && address)
+		memcpy(cell.address, &address->address, sizeof(cell.address));
+	return pool_add(&lines->cells, &cell);
 }
 
 static struct line *line_at(const struct lines *lines, int at)
@@ -38,16 +37,17 @@ static struct line *line_at(const struct lines *lines, int at)
 }
 
 /* Puts a node into its line; answers the line. */
-static int add_node(struct lines *lines, const struct tree *tree, int32_t node, uint32_t head)
+static int add_node(struct lines *lines, const struct query *q, const struct tree *tree,
+		    int32_t node, uint32_t head)
 {
 	const struct tree_node *n = tree_at(tree, node);
+	int cell = find_cell(lines, q, tree, node);
 	struct line line = { .head = head,
-			     .cell = lines->cell_of[n->name],
-			     .function = n->name,
+			     .cell = (uint32_t)cell,
 			     .first = -1,
 			     .innermost = -1,
 			     .depth = n->depth };
-	int at = pool_add(&lines->all, &line);
+	int at = cell < 0 ? cell : pool_add(&lines->all, &line);
 
 	if (at < 0)
 		return at;
@@ -71,7 +71,7 @@ struct step {
 	int32_t node, line;
 };
 
-static int add_nodes(struct lines *lines, const struct tree *tree)
+static int add_nodes(struct lines *lines, const struct query *q, const struct tree *tree)
 {
 	VEC(struct step) path = { 0 };
 	int r = 0;
@@ -85,7 +85,8 @@ static int add_nodes(struct lines *lines, const struct tree *tree)
 		}
 		int line = -1;
 		if (n->depth > 1)
-			r = line = add_node(lines, tree, at, tree_at(tree, path.at[1].node)->name);
+			r = line = add_node(lines, q, tree, at,
+					    tree_at(tree, path.at[1].node)->name);
 		struct step *step = r < 0 ? NULL : vec_push(&path);
 		if (!step) {
 			r = -ENOMEM;
@@ -100,20 +101,17 @@ static int add_nodes(struct lines *lines, const struct tree *tree)
 
 int lines_build(struct lines *lines, const struct query *q, const struct tree *tree)
 {
-	size_t nodes = tree->nodes.count, functions = q->profile->functions.count;
+	size_t nodes = tree->nodes.count;
 	int r = -ENOMEM;
 
 	*lines = (struct lines){
-		.cells = POOL(struct cell, mode),
+		.cells = POOL(struct cell, address),
 		.all = POOL(struct line, cell),
-		.cell_of = calloc(functions + 1, sizeof(*lines->cell_of)),
 		.next = calloc(nodes, sizeof(*lines->next)),
 		.above = calloc(nodes, sizeof(*lines->above)),
 	};
-	if (lines->cell_of && lines->next && lines->above)
-		r = fill_cells(lines, q);
-	if (r == 0)
-		r = add_nodes(lines, tree);
+	if (lines->next && lines->above)
+		r = add_nodes(lines, q, tree);
 	if (r < 0)
 		lines_done(lines);
 	return r;
@@ -123,7 +121,6 @@ void lines_done(struct lines *lines)
 {
 	pool_done(&lines->cells);
 	pool_done(&lines->all);
-	free(lines->cell_of);
 	free(lines->next);
 	free(lines->above);
 }

@@ -21,7 +21,6 @@ struct line {
 
 struct lines {
 	struct pool cells, all;
-	uint32_t *cell_of; /* by function */
 	/* By node of the tree; -1: none. `above`: the nearest of the same line on the way up. */
 	int32_t *next, *above;
 };

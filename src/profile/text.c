@@ -48,13 +48,13 @@ static double percent(const struct text *t, uint64_t weight)
 	return t->q->total ? 100.0 * (double)weight / (double)t->q->total : 0;
 }
 
-/* A number column as text; the others' own text. `room` holds it when it is a number. */
+/* A column's text; numbers are written into `room`. */
 static const char *column_text(const struct text *t, const struct line *line, enum query_key key,
-			       char room[16])
+			       char room[TREE_LABEL_ROOM])
 {
 	const struct tally_profile *p = t->q->profile;
 	const struct tree_head *head = (const struct tree_head *)t->tree->heads.at + line->head;
-	const struct function *f = function_at(p, line->function);
+	const struct function *f = tree_function(t->tree, line->first);
 
 	switch (key) {
 	case QUERY_COMM:
@@ -62,9 +62,9 @@ static const char *column_text(const struct text *t, const struct line *line, en
 	case QUERY_DSO:
 		return text_of(p, module_at(p, (uint32_t)f->module)->name);
 	case QUERY_SYMBOL:
-		return text_of(p, f->label);
+		return tree_label(t->tree, line->first, room);
 	default:
-		snprintf(room, 16, "%d", key == QUERY_PID ? head->pid : head->tid);
+		snprintf(room, TREE_LABEL_ROOM, "%d", key == QUERY_PID ? head->pid : head->tid);
 		return room;
 	}
 }
@@ -116,14 +116,14 @@ static void print_line(const struct text *t, const struct line *line)
 	for (uint32_t i = 0; i < t->q->sorts; i++) {
 		enum query_key key = t->q->sort[i];
 		bool last = i + 1 == t->q->sorts;
-		char room[16];
+		char room[TREE_LABEL_ROOM];
 		const char *text = column_text(t, line, key, room);
 		size_t used = name_length(text);
 
 		fputs("  ", t->to);
 		if (key == QUERY_SYMBOL) {
 			fprintf(t->to, "[%c] ",
-				mode_letter(function_at(t->q->profile, line->function)->mode));
+				mode_letter(tree_function(t->tree, line->first)->mode));
 			used += strlen("[.] ");
 		}
 		name_text(t->to, text, last ? last_limit(t) : 0);
@@ -140,7 +140,7 @@ static void measure(struct text *t)
 		size_t *width = &t->widths[key], extra = key == QUERY_SYMBOL ? strlen("[.] ") : 0;
 		*width = strlen(titles[key]);
 		for (size_t k = 0; k < t->count; k++) {
-			char room[16];
+			char room[TREE_LABEL_ROOM];
 			size_t n = name_length(column_text(t, t->lines[k], key, room)) + extra;
 			if (n > *width)
 				*width = n;
@@ -200,7 +200,7 @@ static int compare_lines(const void *left, const void *right)
 	if (l->line->depth != r->line->depth)
 		return l->line->depth < r->line->depth ? -1 : 1;
 	for (uint32_t i = 0; i < t->q->sorts; i++) {
-		char room[2][16];
+		char room[2][TREE_LABEL_ROOM];
 		int c = strcmp(column_text(t, l->line, t->q->sort[i], room[0]),
 			       column_text(t, r->line, t->q->sort[i], room[1]));
 		if (c)
@@ -303,7 +303,7 @@ int tally_report_text(const struct tally_profile *profile, const struct tally_qu
 
 	if (r < 0 || (r = query_open(&q, profile, query, err)) < 0)
 		return r;
-	r = tree_build(&tree, &q, q.sorts_by);
+	r = tree_build(&tree, &q, q.sorts_by, true);
 	if (r == 0) {
 		r = print_report(&text);
 		tree_done(&tree);

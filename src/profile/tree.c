@@ -4,6 +4,8 @@
  * and costs one step: its parent's node is known.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,17 @@ static uint64_t place_key(int head, int32_t stack)
 	return (uint64_t)head << 32 | (uint32_t)stack;
 }
 
+/* What tells a stack's node from its siblings. */
+static uint32_t stack_name(const struct builder *b, int32_t stack)
+{
+	const struct tally_profile *p = b->q->profile;
+	uint32_t function = stack_function(p, (uint32_t)stack);
+
+	if (!b->tree->by_address || function_at(p, function)->name != NO_NAME)
+		return function;
+	return (uint32_t)p->functions.count + (uint32_t)stack_at(p, (uint32_t)stack)->location;
+}
+
 /* The node of a stack below a head: up to the first ancestor that has one, then down again. */
 static int place(struct builder *b, int head, int32_t stack)
 {
@@ -66,7 +79,7 @@ static int place(struct builder *b, int head, int32_t stack)
 	}
 	while (b->pending.count) {
 		stack = b->pending.at[--b->pending.count];
-		node = add_node(b->tree, node, stack_function(p, (uint32_t)stack));
+		node = add_node(b->tree, node, stack_name(b, stack));
 		uint32_t *known = node < 0 ? NULL : map64_at(&b->placed, place_key(head, stack));
 		if (!known)
 			return -ENOMEM;
@@ -195,8 +208,12 @@ static int link_nodes(struct tree *tree, const struct tally_profile *p)
 		for (int32_t i = 0; i < (int32_t)count; i++) {
 			const struct tree_node *n = tree_at(tree, i);
 			places[i] = (struct place){ n->parent, i, i };
-			if (i > TREE_ROOT)
-				places[i].rank = (n->depth == 1 ? heads : functions)[n->name];
+			if (n->depth == 1)
+				places[i].rank = heads[n->name];
+			else if (i > TREE_ROOT && !tree_address(tree, i))
+				places[i].rank = functions[n->name];
+			else
+				places[i].rank = n->name; /* addresses stand behind functions */
 		}
 		qsort(places, count, sizeof(*places), compare_places);
 		/* From behind, so that each list ends up in order; the root stands first. */
@@ -212,13 +229,17 @@ static int link_nodes(struct tree *tree, const struct tally_profile *p)
 	return r;
 }
 
-int tree_build(struct tree *tree, const struct query *q, const bool *keys)
+int tree_build(struct tree *tree, const struct query *q, const bool *keys, bool by_address)
 {
 	struct builder b = { .tree = tree, .q = q, .keys = keys };
 	int r;
 
-	tree->nodes = POOL(struct tree_node, name);
-	tree->heads = POOL(struct tree_head, tid);
+	*tree = (struct tree){
+		.nodes = POOL(struct tree_node, name),
+		.heads = POOL(struct tree_head, tid),
+		.profile = q->profile,
+		.by_address = by_address,
+	};
 	r = add_node(tree, -1, 0);
 	if (r >= 0)
 		r = add_rows(&b);
@@ -239,14 +260,36 @@ void tree_done(struct tree *tree)
 	pool_done(&tree->heads);
 }
 
-const char *tree_label(const struct tree *tree, const struct tally_profile *p, int32_t node)
+const struct location *tree_address(const struct tree *tree, int32_t node)
 {
 	const struct tree_node *n = tree_at(tree, node);
+	uint32_t functions = (uint32_t)tree->profile->functions.count;
+
+	return n->depth > 1 && n->name >= functions
+		       ? location_at(tree->profile, n->name - functions)
+		       : NULL;
+}
+
+const struct function *tree_function(const struct tree *tree, int32_t node)
+{
+	const struct location *address = tree_address(tree, node);
+
+	return function_at(tree->profile,
+			   address ? (uint32_t)address->function : tree_at(tree, node)->name);
+}
+
+const char *tree_label(const struct tree *tree, int32_t node, char room[TREE_LABEL_ROOM])
+{
+	const struct location *address = tree_address(tree, node);
 
 	if (node == TREE_ROOT)
 		return "all";
-	return text_of(p, n->depth == 1 ? tree_head(tree, node)->comm
-					: function_at(p, n->name)->label);
+	if (tree_at(tree, node)->depth == 1)
+		return text_of(tree->profile, tree_head(tree, node)->comm);
+	if (!address)
+		return text_of(tree->profile, tree_function(tree, node)->label);
+	snprintf(room, TREE_LABEL_ROOM, "0x%016" PRIx64, address->address);
+	return room;
 }
 
 int32_t tree_next(const struct tree *tree, int32_t node, bool skip)

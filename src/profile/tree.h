@@ -13,7 +13,7 @@
 
 struct tree_node {
 	int32_t parent;      /* -1: the root's */
-	uint32_t name;       /* of a head: index in heads; below: function */
+	uint32_t name;       /* of a head: index in heads; below: function, or see by_address */
 	int32_t first, next; /* child, sibling; -1: none */
 	uint32_t depth;      /* root 0, heads 1 */
 	uint32_t reserved;
@@ -29,11 +29,15 @@ struct tree_head {
 
 struct tree {
 	struct pool nodes, heads;
+	const struct tally_profile *profile;
+	/* Addresses without a symbol are told apart: their nodes' name is the number of functions
+	 * plus the location. Else they are one, as their function is. */
+	bool by_address;
 };
 
 /* Heads are told apart by `keys`, an array of QUERY_KEYS, of which comm, pid and tid count.
  * -ENOMEM. */
-int tree_build(struct tree *tree, const struct query *q, const bool *keys);
+int tree_build(struct tree *tree, const struct query *q, const bool *keys, bool by_address);
 void tree_done(struct tree *tree);
 
 static inline struct tree_node *tree_at(const struct tree *tree, int32_t node)
@@ -46,8 +50,15 @@ static inline const struct tree_head *tree_head(const struct tree *tree, int32_t
 	return (const struct tree_head *)tree->heads.at + tree_at(tree, node)->name;
 }
 
-/* What a node is called: the head's comm, the function's label; the root is "all". */
-const char *tree_label(const struct tree *tree, const struct tally_profile *p, int32_t node);
+/* The location of a node that is an address without a symbol, else NULL. */
+const struct location *tree_address(const struct tree *tree, int32_t node);
+/* The function of a node below a head. */
+const struct function *tree_function(const struct tree *tree, int32_t node);
+
+/* What a node is called: the head's comm, the function's label or the address, which is written
+ * into `room`; the root is "all". */
+#define TREE_LABEL_ROOM 24
+const char *tree_label(const struct tree *tree, int32_t node, char room[TREE_LABEL_ROOM]);
 
 /* The node behind `node` in pre-order, -1 at the end; `skip` leaves out what is below it. */
 int32_t tree_next(const struct tree *tree, int32_t node, bool skip);

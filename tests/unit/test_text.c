@@ -208,6 +208,26 @@ static void equal_names_in_two_modules_are_one_symbol_but_two_lines(void)
 	tally_profile_free(p);
 }
 
+static void what_has_no_symbol_is_shown_by_its_address(void)
+{
+	struct tally_profile *p = new_profile();
+	int m = tally_profile_module(p, "libz.so.1", NULL, NULL, 0);
+	int f = tally_profile_function(p, m, NULL, TALLY_MODE_USER);
+
+	for (uint64_t i = 1; i <= 2; i++) {
+		int s = tally_profile_stack(p, -1, tally_profile_location(p, f, 0x1000 * i));
+		tally_profile_add(p, 0, 0, s, 1, i);
+	}
+	check_report(p, NULL, TALLY_OPTS(text, .flags = TABLE),
+		     "    66.67%    66.67%  work     libz.so.1      [.] 0x0000000000002000\n"
+		     "    33.33%    33.33%  work     libz.so.1      [.] 0x0000000000001000\n");
+	check_report(p, TALLY_OPTS(query, .sort = "dso"), TALLY_OPTS(text, .flags = TABLE),
+		     "   100.00%   100.00%  libz.so.1\n");
+	check_report(p, TALLY_OPTS(query, .symbol = "[libz.so.1]", .sort = "comm"),
+		     TALLY_OPTS(text, .flags = TABLE), "   100.00%   100.00%  work\n");
+	tally_profile_free(p);
+}
+
 static void branches_below_the_limit_are_left_out(void)
 {
 	struct tally_profile *p = new_profile();
@@ -298,6 +318,7 @@ int main(void)
 	tap_run(percentages_stay_those_of_all_samples);
 	tap_run(lines_are_told_apart_by_the_sort_keys);
 	tap_run(equal_names_in_two_modules_are_one_symbol_but_two_lines);
+	tap_run(what_has_no_symbol_is_shown_by_its_address);
 	tap_run(branches_below_the_limit_are_left_out);
 	tap_run(rows_and_columns_can_be_limited);
 	tap_run(names_cannot_reach_the_terminal);
