@@ -182,7 +182,7 @@ static int decode_trailer(const struct tally_layout *layout, struct input *in,
 
 /*
  * Which form an MMAP2 has. The bit in misc alone does not tell: where several events listen, of
- * which one wants build-ids, the kernel sets it for that one and does not take it back for the next,
+ * which one wants build-ids, the kernel sets it for that one and leaves it set for the next,
  * which has an inode (perf_event_mmap_output(), seen on Linux 6.18). A build-id has 1 to 20 bytes
  * and zeros behind them. An inode begins with its device: a major number that could be the length
  * of a short id (8 is that of SCSI disks) is followed by a minor of 20 bits, which a hash is not.

@@ -8,7 +8,7 @@
 
 #include <tally/record.h>
 
-/* How a field is written. Every field but a text, a callchain and a read block has 8 or 24 bytes. */
+/* How a field is written. All but a text, a callchain and a read block have 8 or 24 bytes. */
 enum kind {
 	WORD,     /* u64 */
 	PAIR,     /* two u32, which swap each for itself */
@@ -55,7 +55,7 @@ extern const struct shape record_trailer;
 	 TALLY_SAMPLE_CPU | TALLY_SAMPLE_IDENTIFIER)
 
 #define RECORD_HEADER    sizeof(struct tally_record_header)
-#define FIRST_USER_TYPE  64u /* PERF_RECORD_USER_TYPE_START of perf(1): these come from files only */
+#define FIRST_USER_TYPE  64u /* perf(1)'s PERF_RECORD_USER_TYPE_START: from files only */
 #define BUILD_ID_BYTES   24u
 #define BUILD_ID_LONGEST 20u
 

@@ -358,7 +358,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* What poll(2) found: 1 when a ring has data, else 0; `*moved` when another event is now watched. */
+/* What poll(2) found: 1 when a ring has data, else 0; `*moved`: another event is now watched. */
 static int take_polled(struct tally_sampler *s, bool *moved)
 {
 	int ready = 0;
