@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tally: a table of commands and a loop. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,15 @@ static void print_commands(FILE *to)
 	fputs("\n'tally COMMAND -h' tells more about one.\n", to);
 }
 
+/* What was printed may not have been written: a full disk must not end as success. */
+static int finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	complain(NULL, "cannot write to standard output: %s", strerror(errno));
+	return status ? status : EXIT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
@@ -30,13 +40,13 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(name, "-h") || !strcmp(name, "--help") || !strcmp(name, "help")) {
 		print_commands(stdout);
-		return EXIT_DONE;
+		return finish(EXIT_DONE);
 	}
 	if (!strcmp(name, "--version") || !strcmp(name, "-v"))
 		name = "version";
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		if (!strcmp(name, commands[i]->name))
-			return commands[i]->run(argc - 1, argv + 1);
+			return finish(commands[i]->run(argc - 1, argv + 1));
 	complain(NULL, "there is no command '%s'", name);
 	hint("'tally -h' lists the commands");
 	return EXIT_USAGE;

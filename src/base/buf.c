@@ -10,7 +10,8 @@
 
 static char *buf_room(struct buf *b, size_t len)
 {
-	if (b->failed || !vec_grow(&b->at, b->len, &b->room, len, 1)) {
+	/* One byte at least, so that there is an address to answer. */
+	if (b->failed || !vec_grow(&b->at, b->len, &b->room, len ? len : 1, 1)) {
 		b->failed = true;
 		return NULL;
 	}

@@ -222,6 +222,21 @@ bool target_may_shrink(const struct tally_target *target)
 	return target->scope == TALLY_SCOPE_PROCESS;
 }
 
+/*
+ * Whether a thread has ended and is still listed: the first thread of a process is, as long as
+ * others run. "tid (comm) state ...": comm may hold anything, so the last parenthesis counts.
+ */
+static bool has_ended(int32_t pid, int32_t tid, const char *root)
+{
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	if (proc_read_line(line, sizeof(line), root, path) < 0)
+		return true;
+	const char *end = strrchr(line, ')');
+	return end && end[1] == ' ' && (end[2] == 'Z' || end[2] == 'X');
+}
+
 int target_grew(const struct tally_target *target, const char *root,
 		const struct tally_place *places, uint32_t count)
 {
@@ -235,7 +250,8 @@ int target_grew(const struct tally_target *target, const char *root,
 	for (size_t i = 0; i < now.count && !grew; i++) {
 		while (p < count && places[p].tid < now.at[i])
 			p++;
-		grew = p == count || places[p].tid != now.at[i];
+		grew = (p == count || places[p].tid != now.at[i]) &&
+		       !has_ended(target->id, now.at[i], root);
 	}
 	free(now.at);
 	return grew;

@@ -15,7 +15,7 @@ static bool make_thread(const char *path)
 	char file[128];
 
 	snprintf(file, sizeof(file), "%s/stat", path);
-	return fakeroot_file(&root, file, "");
+	return fakeroot_file(&root, file, "7 (a) Z) S 1 7 7 0 -1");
 }
 
 static void drop_thread(const char *path)
@@ -165,6 +165,11 @@ static void a_new_thread_is_noticed(void)
 	check_int(target_grew(&target, root.path, places, count), 1);
 	drop_thread("/proc/100/task/101");
 	make_thread("/proc/100/task/2000");
+	check_int(target_grew(&target, root.path, places, count), 1);
+	/* One that has ended is listed as long as others run, when it was the first; it cannot be opened. */
+	fakeroot_file(&root, "/proc/100/task/2000/stat", "2000 (a) R) Z 1 7 7 0 -1");
+	check_int(target_grew(&target, root.path, places, count), 0);
+	fakeroot_file(&root, "/proc/100/task/2000/stat", "2000 (a) Z) R 1 7 7 0 -1");
 	check_int(target_grew(&target, root.path, places, count), 1);
 	drop_thread("/proc/100/task/2000");
 	/* Fewer threads are fine. */
