@@ -250,7 +250,7 @@ struct tally_flame_opts {
 
 /*
  * A flame graph as one SVG file that needs nothing else. Percentages are of what passes the
- * filters. Since: 0.1
+ * filters. Frames of one module without a symbol that stand upon each other are one. Since: 0.1
  */
 TALLY_API int tally_report_flame(const struct tally_profile *profile,
 				 const struct tally_query_opts *query,

@@ -317,7 +317,7 @@ int tally_report_flame(const struct tally_profile *profile, const struct tally_q
 
 	if (r < 0 || (r = query_open(&q, profile, query, err)) < 0)
 		return r;
-	r = tree_build(&tree, &q, by_comm, false);
+	r = tree_build(&tree, &q, by_comm, TREE_GATHERED);
 	if (r == 0) {
 		r = draw(&flame);
 		tree_done(&tree);

@@ -62,7 +62,7 @@ int tally_report_folded(const struct tally_profile *profile, const struct tally_
 
 	if (r < 0)
 		return r;
-	r = tree_build(&tree, &q, by_comm, false);
+	r = tree_build(&tree, &q, by_comm, TREE_BY_MODULE);
 	if (r == 0) {
 		r = print_lines(&tree, to);
 		tree_done(&tree);

@@ -303,7 +303,7 @@ int tally_report_text(const struct tally_profile *profile, const struct tally_qu
 
 	if (r < 0 || (r = query_open(&q, profile, query, err)) < 0)
 		return r;
-	r = tree_build(&tree, &q, q.sorts_by, true);
+	r = tree_build(&tree, &q, q.sorts_by, TREE_BY_ADDRESS);
 	if (r == 0) {
 		r = print_report(&text);
 		tree_done(&tree);

@@ -54,9 +54,18 @@ static uint32_t stack_name(const struct builder *b, int32_t stack)
 	const struct tally_profile *p = b->q->profile;
 	uint32_t function = stack_function(p, (uint32_t)stack);
 
-	if (!b->tree->by_address || function_at(p, function)->name != NO_NAME)
+	if (b->tree->unnamed != TREE_BY_ADDRESS || function_at(p, function)->name != NO_NAME)
 		return function;
 	return (uint32_t)p->functions.count + (uint32_t)stack_at(p, (uint32_t)stack)->location;
+}
+
+/* A walk through what is no stack finds nonsense, a hundred deep, and none of it has a name. */
+static bool is_repeated(const struct tree *tree, int32_t node, uint32_t name)
+{
+	const struct tree_node *n = tree_at(tree, node);
+
+	return tree->unnamed == TREE_GATHERED && n->depth > 1 && n->name == name &&
+	       function_at(tree->profile, name)->name == NO_NAME;
 }
 
 /* The node of a stack below a head: up to the first ancestor that has one, then down again. */
@@ -79,7 +88,8 @@ static int place(struct builder *b, int head, int32_t stack)
 	}
 	while (b->pending.count) {
 		stack = b->pending.at[--b->pending.count];
-		node = add_node(b->tree, node, stack_name(b, stack));
+		if (!is_repeated(b->tree, node, stack_name(b, stack)))
+			node = add_node(b->tree, node, stack_name(b, stack));
 		uint32_t *known = node < 0 ? NULL : map64_at(&b->placed, place_key(head, stack));
 		if (!known)
 			return -ENOMEM;
@@ -229,7 +239,8 @@ static int link_nodes(struct tree *tree, const struct tally_profile *p)
 	return r;
 }
 
-int tree_build(struct tree *tree, const struct query *q, const bool *keys, bool by_address)
+int tree_build(struct tree *tree, const struct query *q, const bool *keys,
+	       enum tree_unnamed unnamed)
 {
 	struct builder b = { .tree = tree, .q = q, .keys = keys };
 	int r;
@@ -238,7 +249,7 @@ int tree_build(struct tree *tree, const struct query *q, const bool *keys, bool 
 		.nodes = POOL(struct tree_node, name),
 		.heads = POOL(struct tree_head, tid),
 		.profile = q->profile,
-		.by_address = by_address,
+		.unnamed = unnamed,
 	};
 	r = add_node(tree, -1, 0);
 	if (r >= 0)

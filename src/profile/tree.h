@@ -13,7 +13,7 @@
 
 struct tree_node {
 	int32_t parent;      /* -1: the root's */
-	uint32_t name;       /* of a head: index in heads; below: function, or see by_address */
+	uint32_t name;       /* of a head: index in heads; below: function, or see tree_unnamed */
 	int32_t first, next; /* child, sibling; -1: none */
 	uint32_t depth;      /* root 0, heads 1 */
 	uint32_t reserved;
@@ -27,17 +27,23 @@ struct tree_head {
 	int32_t pid, tid;
 };
 
+/* What addresses without a symbol are. */
+enum tree_unnamed {
+	TREE_BY_MODULE,  /* one function of their module, which calls itself */
+	TREE_GATHERED,   /* the same, but a frame that only calls itself is shown once */
+	TREE_BY_ADDRESS, /* told apart: a node's name is the number of functions plus the location */
+};
+
 struct tree {
 	struct pool nodes, heads;
 	const struct tally_profile *profile;
-	/* Addresses without a symbol are told apart: their nodes' name is the number of functions
-	 * plus the location. Else they are one, as their function is. */
-	bool by_address;
+	enum tree_unnamed unnamed;
 };
 
 /* Heads are told apart by `keys`, an array of QUERY_KEYS, of which comm, pid and tid count.
  * -ENOMEM. */
-int tree_build(struct tree *tree, const struct query *q, const bool *keys, bool by_address);
+int tree_build(struct tree *tree, const struct query *q, const bool *keys,
+	       enum tree_unnamed unnamed);
 void tree_done(struct tree *tree);
 
 static inline struct tree_node *tree_at(const struct tree *tree, int32_t node)

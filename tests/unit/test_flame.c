@@ -86,6 +86,23 @@ static void recursion_is_a_tower(void)
 	tally_profile_free(p);
 }
 
+static void what_has_no_symbol_is_no_tower(void)
+{
+	struct tally_profile *p = new_profile();
+
+	add_stack(p, 0, 0, "?@[unknown];?@[unknown];?@libz.so.1;?@libz.so.1;f", 1, 1);
+	add_stack(p, 0, 0, "?@[unknown]", 1, 1);
+	add_stack(p, 0, 0, "?@[unknown];?@[unknown]", 1, 2);
+	char *svg = flame(p, NULL, NULL);
+	check_box(svg, "[unknown] (3 samples, 100.00%)", 0, 100);
+	check(!box_of(svg, "[unknown]", 1).found);
+	check_box(svg, "[libz.so.1] (1 sample, 25.00%)", 0, 25);
+	check(!box_of(svg, "[libz.so.1]", 1).found);
+	check_box(svg, "f (1 sample, 25.00%)", 0, 25);
+	free(svg);
+	tally_profile_free(p);
+}
+
 static void percentages_are_of_what_passes_the_filters(void)
 {
 	struct tally_profile *p = new_profile();
@@ -212,6 +229,7 @@ int main(void)
 {
 	tap_run(widths_are_shares_and_siblings_stand_by_name);
 	tap_run(recursion_is_a_tower);
+	tap_run(what_has_no_symbol_is_no_tower);
 	tap_run(percentages_are_of_what_passes_the_filters);
 	tap_run(names_are_escaped_and_valid);
 	tap_run(labels_fit_their_frames);
