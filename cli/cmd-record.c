@@ -314,6 +314,7 @@ static int record(struct session *s, int argc, char **argv)
 	struct tally_recording result;
 	struct tally_exit end = { 0 };
 
+	catch_signals();
 	if (s->argv[0] && tally_launch_start(&s->launch, s->argv, &err) < 0)
 		return fail(&err);
 	if (s->target.scope == TALLY_SCOPE_COMMAND)
@@ -322,7 +323,6 @@ static int record(struct session *s, int argc, char **argv)
 	if (status)
 		return status;
 	say_compromises(s);
-	catch_signals();
 	status = start(s);
 	if (status)
 		return status;

@@ -237,12 +237,17 @@ static void make_root(const char *status)
 	fakeroot_file(&root, "/proc/self/status", status);
 }
 
-static void add_thread(int32_t pid, int32_t tid)
+static void add_thread_in(int32_t pid, int32_t tid, const char *stat)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-	fakeroot_file(&root, path, "x\n");
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	fakeroot_file(&root, path, stat);
+}
+
+static void add_thread(int32_t pid, int32_t tid)
+{
+	add_thread_in(pid, tid, "1 (x) R 0\n");
 }
 
 static struct tally_events *events_of(const char *text)
@@ -378,7 +383,7 @@ static void a_thread_that_ends_meanwhile_is_left_out(void)
 		fake_reset();
 		make_root(ROOT);
 		for (int i = 0; i < 3; i++)
-			add_thread(77, 77 + i);
+			add_thread_in(77, 77 + i, 77 + i == gone ? "1 (x) Z 0\n" : "1 (x) R 0\n");
 		fake.gone_tid = gone;
 		with("page-faults", &process, (struct tally_sampler_opts){ 0 }, look_at_gone);
 	}
