@@ -115,23 +115,28 @@ static void libc_agrees_with_dlsym(void)
 	struct tally_frame frame;
 	char name[256];
 	struct fixture f;
+	/* By its own handle: a sanitizer has functions of the same names before it. */
+	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+	if (!libc)
+		tap_skip("there is no libc.so.6 in this process");
 	require(set_up(&f, NULL));
 	add_own_maps(f.maps);
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const void *at = dlsym(RTLD_DEFAULT, names[i]);
+		const void *at = dlsym(libc, names[i]);
 		Dl_info info;
 		if (!at || !dladdr(at, &info) || !strstr(info.dli_fname, "libc.so"))
 			continue;
 		check_int(find_own(&f, (uintptr_t)at + 1, &frame), 1);
 		require(frame.function);
 		strip(name, sizeof(name), frame.function);
-		check(dlsym(RTLD_DEFAULT, name) == at);
+		check(dlsym(libc, name) == at);
 		check_u64(frame.offset, 1);
 		check_u64(frame.module_address - 1, (uintptr_t)at - (uintptr_t)info.dli_fbase);
 		check_has(frame.path, frame.module);
 	}
 	tear_down(&f);
+	dlclose(libc);
 }
 
 static void vdso_functions_have_their_names(void)
