@@ -28,8 +28,8 @@ struct options {
 	bool all, graph, no_inherit, quiet, verbose;
 };
 
-/* What one recording needs; all of it is closed by close_session. */
-struct session {
+/* What one recording needs; all of it is closed by close_job. */
+struct job {
 	struct options o;
 	struct tally_events *events;
 	struct tally_launch *launch;
@@ -64,7 +64,7 @@ static int fail(const struct tally_error *err)
 }
 
 /* One target, and one only: a recording has one set of rings. */
-static int choose_target(struct session *s)
+static int choose_target(struct job *s)
 {
 	const struct target_args given = { s->o.pid, s->o.tid, s->o.cpus, s->o.all };
 
@@ -127,7 +127,7 @@ static uint32_t sudo_id(const char *name)
 	return *end || id >= UINT32_MAX ? 0 : (uint32_t)id + 1;
 }
 
-static int open_recorder(struct session *s, int argc, char **argv, struct tally_error *err)
+static int open_recorder(struct job *s, int argc, char **argv, struct tally_error *err)
 {
 	struct tally_recorder_opts opts = {
 		.size = sizeof(opts),
@@ -159,7 +159,7 @@ static int open_recorder(struct session *s, int argc, char **argv, struct tally_
 	return r < 0 ? fail(err) : 0;
 }
 
-static void say_compromises(const struct session *s)
+static void say_compromises(const struct job *s)
 {
 	const char *clamped = tally_recorder_compromise(s->recorder);
 
@@ -184,7 +184,7 @@ static void print_bytes(FILE *to, uint64_t bytes)
 		fprintf(to, "%.1f MiB", (double)bytes / 1048576);
 }
 
-static void show_progress(struct session *s, uint64_t *shown)
+static void show_progress(struct job *s, uint64_t *shown)
 {
 	struct tally_recording now;
 	uint64_t time = monotonic();
@@ -202,7 +202,7 @@ static void show_progress(struct session *s, uint64_t *shown)
 }
 
 /* Runs until the target ends, the time is over, a signal comes or writing fails. */
-static int loop(struct session *s, struct tally_exit *end, struct tally_error *err)
+static int loop(struct job *s, struct tally_exit *end, struct tally_error *err)
 {
 	uint64_t shown = monotonic(), limit = (uint64_t)(s->o.duration * 1e9);
 	bool over = false;
@@ -230,7 +230,7 @@ static int loop(struct session *s, struct tally_exit *end, struct tally_error *e
 }
 
 /* A command that outlives its recording is ended, as perf does; a second interrupt kills it. */
-static void end_command(struct session *s, struct tally_exit *end)
+static void end_command(struct job *s, struct tally_exit *end)
 {
 	int before = interrupts, got;
 
@@ -243,7 +243,7 @@ static void end_command(struct session *s, struct tally_exit *end)
 }
 
 /* What a clock cannot see: software clocks fire in an interrupt, so never where those are off. */
-static const char *clock_note(const struct session *s)
+static const char *clock_note(const struct job *s)
 {
 	const struct tally_attr *attr = tally_event_granted(tally_events_at(s->events, 0));
 
@@ -257,7 +257,7 @@ static const char *clock_note(const struct session *s)
 	return "";
 }
 
-static void say_result(const struct session *s, const struct tally_recording *rec)
+static void say_result(const struct job *s, const struct tally_recording *rec)
 {
 	double cpu_ns = (double)rec->duration_ns * (double)sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -292,7 +292,7 @@ static void catch_signals(void)
 }
 
 /* Starts counting and the command. A command that cannot be run leaves no file. */
-static int start(struct session *s)
+static int start(struct job *s)
 {
 	struct tally_error err;
 
@@ -308,7 +308,7 @@ static int start(struct session *s)
 }
 
 /* With a command the status is the command's; also where the machine is watched meanwhile. */
-static int record(struct session *s, int argc, char **argv)
+static int record(struct job *s, int argc, char **argv)
 {
 	struct tally_error err = { 0 };
 	struct tally_recording result;
@@ -336,7 +336,7 @@ static int record(struct session *s, int argc, char **argv)
 	return end.status;
 }
 
-static void close_session(struct session *s)
+static void close_job(struct job *s)
 {
 	tally_recorder_close(s->recorder);
 	tally_launch_close(s->launch);
@@ -346,7 +346,7 @@ static void close_session(struct session *s)
 
 static int run(int argc, char **argv)
 {
-	struct session s = { .o = { .output = "perf.data" } };
+	struct job s = { .o = { .output = "perf.data" } };
 	struct options *o = &s.o;
 	const struct arg table[] = {
 		{ 'e', "event", "LIST",
@@ -408,7 +408,7 @@ static int run(int argc, char **argv)
 			       &err) < 0)
 		return fail(&err);
 	status = record(&s, argc, argv);
-	close_session(&s);
+	close_job(&s);
 	return status;
 }
 

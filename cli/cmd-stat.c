@@ -20,7 +20,7 @@
 #define MAX_REPEAT 1000000
 
 /* One call of the command. */
-struct session {
+struct job {
 	struct stat_options options;
 	struct targets targets; /* of the options; count 0: the command itself */
 	struct tally_events *events;
@@ -36,7 +36,7 @@ static const char examples[] =
 	"  tally stat -r 5 -e page-faults -- ls   mean and spread of five runs\n"
 	"  tally stat -e '{cycles,instructions}:u' -p 1234 --duration 10\n";
 
-static void parse_options(struct session *s, int argc, char **argv)
+static void parse_options(struct job *s, int argc, char **argv)
 {
 	struct stat_options *o = &s->options;
 	const struct arg table[] = {
@@ -79,7 +79,7 @@ static void parse_options(struct session *s, int argc, char **argv)
 	s->status = at < 0 ? args_status(at) : EXIT_DONE;
 }
 
-static bool check_options(struct session *s)
+static bool check_options(struct job *s)
 {
 	const struct stat_options *o = &s->options;
 
@@ -106,7 +106,7 @@ static bool check_options(struct session *s)
 }
 
 /* The lists of all -e joined, or the default; malloc'ed. */
-static char *event_text(const struct session *s)
+static char *event_text(const struct job *s)
 {
 	const struct texts *given = &s->options.events;
 	bool on_cpus = s->targets.count && s->targets.at[0].scope == TALLY_SCOPE_CPUS;
@@ -125,7 +125,7 @@ static char *event_text(const struct session *s)
 	return text;
 }
 
-static int make_rows(struct session *s)
+static int make_rows(struct job *s)
 {
 	uint32_t count = s->events ? tally_events_count(s->events) : 0;
 
@@ -140,7 +140,7 @@ static int make_rows(struct session *s)
 	return EXIT_DONE;
 }
 
-static int parse_events(struct session *s)
+static int parse_events(struct job *s)
 {
 	struct tally_events_opts opts = {
 		.size = sizeof(opts),
@@ -160,7 +160,7 @@ static int parse_events(struct session *s)
 										   : EXIT_FAILED;
 }
 
-static int open_output(struct session *s)
+static int open_output(struct job *s)
 {
 	const char *path = s->options.output;
 	int fd;
@@ -179,7 +179,7 @@ static int open_output(struct session *s)
 	return EXIT_DONE;
 }
 
-static int close_output(struct session *s)
+static int close_output(struct job *s)
 {
 	bool bad = fflush(s->to) != 0 || ferror(s->to);
 
@@ -201,7 +201,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static int failed(struct session *s, const struct tally_error *err)
+static int failed(struct job *s, const struct tally_error *err)
 {
 	complain("stat", "%s", err->text);
 	s->status = err->cause != TALLY_CAUSE_EXEC ? EXIT_FAILED
@@ -211,7 +211,7 @@ static int failed(struct session *s, const struct tally_error *err)
 }
 
 /* Lets the command go and waits for its end, its times into the result. */
-static int run_command(struct session *s, struct tally_launch *launch)
+static int run_command(struct job *s, struct tally_launch *launch)
 {
 	struct tally_error err = { 0 };
 	struct tally_exit end;
@@ -229,7 +229,7 @@ static int run_command(struct session *s, struct tally_launch *launch)
 	return 0;
 }
 
-static int watch_others(struct session *s)
+static int watch_others(struct job *s)
 {
 	double start = now();
 
@@ -238,7 +238,7 @@ static int watch_others(struct session *s)
 	return 0;
 }
 
-static int count_failed(struct session *s, const char *what, int code)
+static int count_failed(struct job *s, const char *what, int code)
 {
 	complain("stat", "cannot %s the counters: %s", what, strerror(-code));
 	s->status = EXIT_FAILED;
@@ -246,7 +246,7 @@ static int count_failed(struct session *s, const char *what, int code)
 }
 
 /* Counts one run with open counters; a command of its own is counted from its exec on. */
-static int count_run(struct session *s, struct stat_counters *counters, struct tally_launch *launch)
+static int count_run(struct job *s, struct stat_counters *counters, struct tally_launch *launch)
 {
 	bool others = s->targets.count > 0;
 	int r = others ? stat_enable(counters) : 0;
@@ -264,7 +264,7 @@ static int count_run(struct session *s, struct stat_counters *counters, struct t
 	return 0;
 }
 
-static int open_and_run(struct session *s)
+static int open_and_run(struct job *s)
 {
 	struct tally_launch *launch = NULL;
 	struct stat_counters *counters = NULL;
@@ -287,7 +287,7 @@ static int open_and_run(struct session *s)
 	return r;
 }
 
-static void print(struct session *s)
+static void print(struct job *s)
 {
 	if (s->options.json)
 		stat_print_json(s->to, &s->result);
@@ -304,7 +304,7 @@ static void forget_runs(struct stat_result *result)
 }
 
 /* All runs; -r 0 shows each by itself, since there is no last one. */
-static void count(struct session *s)
+static void count(struct job *s)
 {
 	uint64_t wanted = s->options.repeat;
 	int r = 0;
@@ -322,7 +322,7 @@ static void count(struct session *s)
 
 static int run(int argc, char **argv)
 {
-	struct session s = { 0 };
+	struct job s = { 0 };
 
 	parse_options(&s, argc, argv);
 	if (!s.argv)
