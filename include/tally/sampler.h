@@ -26,7 +26,12 @@ enum tally_sampler_flags {
 		1u << 1, /* PROCESS, COMMAND: do not follow new threads and children */
 	TALLY_SAMPLER_PERF_CLOCK =
 		1u << 2, /* time stamps of the kernel's perf clock, not CLOCK_MONOTONIC */
-	TALLY_SAMPLER_BUILD_ID = 1u << 3, /* build-ids in MMAP2 instead of inodes [5.12] */
+	/*
+	 * Build-ids in MMAP2 instead of inodes [5.12]. Mind the neighbours: kernels up to 6.18 at
+	 * least then mark MMAP2 records of every other listener on the machine as having one, which
+	 * crashes perf 6.1 while it records.
+	 */
+	TALLY_SAMPLER_BUILD_ID = 1u << 3,
 };
 
 struct tally_sampler_opts {

@@ -19,6 +19,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/proc.h"
+#include "image/build-id.h"
 #include "recorder/stolen.h"
 #include "recorder/synth.h"
 #include "recorder/tallier.h"
@@ -29,8 +30,7 @@
 #define DEFAULT_PATH "perf.data"
 
 /* The kernel's build-id is in an ELF note of a few hundred bytes. */
-#define NOTES_LIMIT    65536
-#define NT_GNU_BUILDID 3
+#define NOTES_LIMIT 65536
 
 struct tally_recorder {
 	struct tally_sampler *sampler;
@@ -58,7 +58,6 @@ static int open_sampler(struct tally_recorder *r, struct tally_error *err)
 {
 	struct tally_sampler_opts opts = {
 		.size = sizeof(opts),
-		.flags = TALLY_SAMPLER_BUILD_ID,
 		.freq = r->opts.freq,
 		.period = r->opts.period,
 		.sample_type = r->opts.sample_type,
@@ -136,6 +135,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		.writer = r->writer,
 		.layout = tally_sampler_layout(r->sampler, 0),
 		.root = r->opts.root,
+		.modules = &r->seen.modules,
 	};
 	tallier_init(&r->seen, r->synth.layout);
 	ret = synth_kernel(&r->synth, err);
@@ -279,33 +279,17 @@ void tally_recorder_progress(struct tally_recorder *r, struct tally_recording *o
 		out->lost = lost;
 }
 
-/* The kernel's build-id, from its ELF notes: {namesz, descsz, type, name, desc}, padded to 4. */
-static void add_kernel_build_id(struct tally_recorder *r)
+static int add_kernel_build_id(struct tally_recorder *r)
 {
 	struct buf notes = { 0 };
-	size_t at = 0;
+	struct build_id id = { 0 };
 
-	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) < 0)
-		goto out;
-	while (notes.len - at >= 12) {
-		size_t name = load_u32(notes.at + at, false);
-		size_t desc = load_u32(notes.at + at + 4, false);
-		uint32_t type = load_u32(notes.at + at + 8, false);
-		if (name > notes.len || desc > notes.len)
-			break;
-		size_t desc_at = at + 12 + align_up(name, 4), end = desc_at + align_up(desc, 4);
-		if (end > notes.len)
-			break;
-		if (type == NT_GNU_BUILDID && name == 4 && !memcmp(notes.at + at + 12, "GNU", 4) &&
-		    desc && desc <= 20) {
-			tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
-					      (const uint8_t *)notes.at + desc_at, (uint32_t)desc);
-			break;
-		}
-		at = end;
-	}
-out:
+	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) == 0 && notes.len)
+		id = build_id_from_notes(notes.at, notes.len);
 	buf_done(&notes);
+	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
+					      id.bytes, id.len)
+		      : 0;
 }
 
 /* CLOCK_DATA: version 1, clock id, and the same moment on the wall clock and on that clock, ns. */
@@ -339,7 +323,10 @@ static int add_features(struct tally_recorder *r)
 					   sizeof(span));
 	if (ret == 0)
 		ret = add_clock(r);
-	add_kernel_build_id(r);
+	if (ret == 0)
+		ret = add_kernel_build_id(r);
+	if (ret == 0)
+		ret = modules_write(&r->seen.modules, r->writer, r->opts.root);
 	return ret;
 }
 
@@ -386,6 +373,7 @@ void tally_recorder_close(struct tally_recorder *r)
 	tally_writer_close(r->writer);
 	tally_sampler_close(r->sampler);
 	synth_done(&r->synth);
+	tallier_done(&r->seen);
 	free(r->heads);
 	free(r);
 }

@@ -53,7 +53,7 @@ static int emit(struct synth *s, const struct tally_record *rec, struct tally_er
 				 "a record of type %" PRIu32 " cannot be written: %s", rec->type,
 				 strerror(-n));
 	buf_add(&s->out, bytes, (size_t)n);
-	if (s->out.failed)
+	if (s->out.failed || (s->modules && modules_see(s->modules, rec) < 0))
 		return error_nomem(err, "the maps of what runs");
 	s->records++;
 	return s->out.len >= PORTION ? flush(s, err) : 0;

@@ -12,12 +12,14 @@
 #include <tally/writer.h>
 
 #include "base/buf.h"
+#include "recorder/modules.h"
 
 struct synth {
 	struct tally_writer *writer;
 	const struct tally_layout *layout; /* of the file's first event */
 	const char *root;                  /* folder above /proc, or NULL */
 	uint64_t records;                  /* written so far */
+	struct modules *modules;           /* notes what is mapped; may be NULL */
 	struct buf out;                    /* records on their way to the writer */
 };
 

@@ -9,6 +9,9 @@
 #define LOST_AT         16
 #define LOST_SAMPLES_AT 8
 
+/* An MMAP2 record has a path of at most PATH_MAX and about 100 bytes beside. */
+#define MAP_ROOM 8192
+
 void tallier_init(struct tallier *t, const struct tally_layout *layout)
 {
 	static const uint64_t before_time[] = {
@@ -17,7 +20,7 @@ void tallier_init(struct tallier *t, const struct tally_layout *layout)
 		TALLY_SAMPLE_TID,
 	};
 
-	*t = (struct tallier){ 0 };
+	*t = (struct tallier){ .layout = layout };
 	if (!(layout->sample_type & TALLY_SAMPLE_TIME))
 		return;
 	t->time_offset = sizeof(struct tally_record_header);
@@ -48,6 +51,27 @@ static void add_sample(struct tallier *t, uint64_t time)
 		t->last_time = time;
 }
 
+/* Copies the record at `offset` together, which may lie in both stretches, and notes its file. */
+static void add_map(struct tallier *t, const struct iovec *spans, uint64_t offset, size_t size)
+{
+	char bytes[MAP_ROOM];
+	struct tally_record rec;
+	size_t first = offset < spans[0].iov_len ? spans[0].iov_len - offset : 0;
+
+	if (size > sizeof(bytes))
+		return;
+	first = first < size ? first : size;
+	if (first)
+		memcpy(bytes, (const char *)spans[0].iov_base + offset, first);
+	if (first < size)
+		memcpy(bytes + first,
+		       (const char *)spans[1].iov_base + offset + first - spans[0].iov_len,
+		       size - first);
+	if (tally_record_decode(t->layout, bytes, size, &rec, sizeof(rec)) > 0 &&
+	    modules_see(&t->modules, &rec) < 0)
+		t->failed = true;
+}
+
 uint64_t tallier_add(struct tallier *t, const struct iovec *spans, int count)
 {
 	uint64_t total = 0, at = 0;
@@ -72,7 +96,14 @@ uint64_t tallier_add(struct tallier *t, const struct iovec *spans, int count)
 			t->lost += word_at(spans, count, at + LOST_SAMPLES_AT);
 		else if (header.type == TALLY_RECORD_THROTTLE)
 			t->throttled++;
+		else if (header.type == TALLY_RECORD_MMAP2)
+			add_map(t, spans, at, header.size);
 		at += header.size;
 	}
 	return at;
+}
+
+void tallier_done(struct tallier *t)
+{
+	modules_done(&t->modules);
 }

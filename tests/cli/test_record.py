@@ -77,6 +77,34 @@ def perf_accepts():
 
 
 @test
+def build_ids():
+    """the build-ids of the kernel and of what ran are in the file, and perf reads them"""
+    need("perf")
+    sleep = os.path.realpath(need("sleep"))
+    with scratch() as d:
+        tally("record", "-o", d + "/perf.data", "--", sleep, "0.1")
+        ids = dict(reversed(line.split(" ", 1)) for line in
+                   run("perf", "buildid-list", "-i", d + "/perf.data").stdout.splitlines())
+        notes = run(need("readelf"), "-nW", sleep).stdout
+        same(ids.get(sleep), re.search(r"Build ID: ([0-9a-f]+)", notes)[1])
+        assert "[kernel.kallsyms]" in ids, ids
+
+
+@test
+def perf_beside():
+    """perf that records at the same time is not disturbed"""
+    need("perf")
+    with scratch() as d:
+        child = subprocess.Popen([TALLY, "record", "-q", "-a", "-o", d + "/ours"])
+        wait_for(lambda: os.path.exists(d + "/ours"))
+        done = run("perf", "record", "-q", "-o", d + "/theirs", "--", *SPIN)
+        child.send_signal(signal.SIGINT)
+        child.wait()
+        same(done.returncode, 0, f"perf's status ({done.stderr})")
+        has(run("perf", "report", "--stdio", "-i", d + "/theirs").stdout, "Samples:")
+
+
+@test
 def samples_agree():
     """every sample is the same to perf and to tally: tid, time, ip and callchain"""
     need("perf")

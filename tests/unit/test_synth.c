@@ -17,6 +17,13 @@ int tally_writer_append(struct tally_writer *writer, const struct iovec *spans, 
 	return 0;
 }
 
+int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumode, int32_t pid,
+			  const char *name, const uint8_t *id, uint32_t id_len)
+{
+	(void)writer, (void)cpumode, (void)pid, (void)name, (void)id, (void)id_len;
+	return -ENOTSUP; /* synth writes none */
+}
+
 static const struct tally_layout layout = {
 	.sample_type = TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | TALLY_SAMPLE_CPU,
 	.sample_id_all = 1,

@@ -79,6 +79,38 @@ static void knows_where_the_time_is(void)
 	buf_done(&b);
 }
 
+static void notes_mapped_files_at_every_cut(void)
+{
+	struct tally_layout layout = { .sample_type = TALLY_SAMPLE_TIME, .sample_id_all = 1 };
+	struct tally_record rec = {
+		.type = TALLY_RECORD_MMAP2,
+		.misc = TALLY_MISC_USER,
+		.mmap = { .pid = 7,
+			  .addr = 0x1000,
+			  .len = 0x1000,
+			  .ino = 11,
+			  .maj = 8,
+			  .min = 1,
+			  .filename = "/bin/some program",
+			  .filename_len = 17 },
+	};
+	_Alignas(8) char bytes[256];
+	int n = tally_record_encode(&layout, &rec, bytes, sizeof(bytes));
+
+	require(n > 0 && n % 8 == 0);
+	for (int cut = 0; cut <= n; cut += 8) {
+		struct iovec spans[2] = { { bytes, (size_t)cut },
+					  { bytes + cut, (size_t)(n - cut) } };
+		struct tallier t;
+		tallier_init(&t, &layout);
+		check_u64(tallier_add(&t, spans, 2), n);
+		check_int(t.modules.files.count, 2);
+		check_str(strings_get(&t.modules.paths, 1), "/bin/some program");
+		check_u64(t.modules.files.at[1].inode, 11);
+		tallier_done(&t);
+	}
+}
+
 static void stops_before_what_is_no_record(void)
 {
 	static const uint16_t sizes[] = { 0, 4, 7, 12, 65528 };
@@ -103,6 +135,7 @@ int main(void)
 {
 	tap_run(counts_each_kind_at_every_cut);
 	tap_run(knows_where_the_time_is);
+	tap_run(notes_mapped_files_at_every_cut);
 	tap_run(stops_before_what_is_no_record);
 	return tap_end();
 }

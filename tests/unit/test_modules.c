@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* recorder/modules: which mapped files get a build-id, by the files that are really there. */
+#include <link.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "fakeroot.h"
+#include "recorder/modules.h"
+#include "tap.h"
+
+/* What was given to the writer: the linker takes this one and not the real writer. */
+static struct {
+	int calls;
+	char name[PATH_MAX];
+	uint8_t id[20];
+	uint32_t id_len;
+} given;
+
+int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumode, int32_t pid,
+			  const char *name, const uint8_t *id, uint32_t id_len)
+{
+	(void)writer;
+	check_int(cpumode, TALLY_MISC_USER);
+	check_int(pid, -1);
+	given.calls++;
+	snprintf(given.name, sizeof(given.name), "%s", name);
+	memcpy(given.id, id, id_len);
+	given.id_len = id_len;
+	return 0;
+}
+
+/* This program's file, as MMAP2 would tell it. */
+static bool own_map(struct tally_record *rec, char path[PATH_MAX])
+{
+	struct stat st;
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (n < 0 || stat("/proc/self/exe", &st) < 0)
+		return false;
+	path[n] = '\0';
+	*rec = (struct tally_record){
+		.type = TALLY_RECORD_MMAP2,
+		.misc = TALLY_MISC_USER,
+		.mmap = { .pid = (int32_t)getpid(),
+			  .filename = path,
+			  .ino = st.st_ino,
+			  .maj = major(st.st_dev),
+			  .min = minor(st.st_dev) },
+	};
+	return true;
+}
+
+/* The build-id as the loader mapped it: the first object that dl_iterate_phdr tells is the program. */
+struct loaded {
+	uint8_t id[20];
+	uint32_t len;
+};
+
+static int find_note(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct loaded *out = arg;
+
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const char *at = (const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+		const char *end = at + info->dlpi_phdr[i].p_memsz;
+		if (info->dlpi_phdr[i].p_type != PT_NOTE)
+			continue;
+		while (at + sizeof(ElfW(Nhdr)) <= end) {
+			const ElfW(Nhdr) *note = (const void *)at;
+			const char *name = at + sizeof(*note);
+			const char *desc = name + ((note->n_namesz + 3) & ~3u);
+			if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= 20 &&
+			    !strcmp(name, "GNU")) {
+				out->len = note->n_descsz;
+				memcpy(out->id, desc, out->len);
+				return 1;
+			}
+			at = desc + ((note->n_descsz + 3) & ~3u);
+		}
+	}
+	return 1;
+}
+
+static void a_mapped_file_gets_its_build_id(void)
+{
+	struct modules m = { 0 };
+	struct tally_record rec;
+	struct loaded want = { 0 };
+	char path[PATH_MAX];
+
+	dl_iterate_phdr(find_note, &want);
+	if (!want.len)
+		tap_skip("this program was linked without a build-id");
+	require(own_map(&rec, path));
+	memset(&given, 0, sizeof(given));
+	check_int(modules_see(&m, &rec), 0);
+	check_int(modules_see(&m, &rec), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(given.calls, 1);
+	check_str(given.name, path);
+	check_int(given.id_len, want.len);
+	check_mem(given.id, want.id, want.len);
+	modules_done(&m);
+}
+
+static void another_file_by_now_gets_none(void)
+{
+	struct modules m = { 0 };
+	struct tally_record rec;
+	char path[PATH_MAX];
+
+	require(own_map(&rec, path));
+	rec.mmap.ino++;
+	memset(&given, 0, sizeof(given));
+	check_int(modules_see(&m, &rec), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(given.calls, 0);
+	/* One path, two files: an id would be wrong for one of them. */
+	rec.mmap.ino--;
+	check_int(modules_see(&m, &rec), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(given.calls, 0);
+	modules_done(&m);
+}
+
+static void what_is_no_file_is_left_out(void)
+{
+	struct modules m = { 0 };
+	struct tally_record rec;
+	char path[PATH_MAX];
+	struct fakeroot root;
+
+	require(own_map(&rec, path));
+	memset(&given, 0, sizeof(given));
+	rec.misc = TALLY_MISC_KERNEL;
+	check_int(modules_see(&m, &rec), 0);
+	rec.misc = TALLY_MISC_USER;
+	rec.mmap.filename = "//anon";
+	rec.mmap.ino = 0;
+	check_int(modules_see(&m, &rec), 0);
+	rec.mmap.filename = "[vdso]";
+	rec.mmap.ino = 1;
+	check_int(modules_see(&m, &rec), 0);
+	check_int(m.files.count, 0);
+
+	/* A FIFO must not be waited for, and a file that is no ELF has none. */
+	require(fakeroot_make(&root));
+	snprintf(path, sizeof(path), "%s/fifo", root.path);
+	require(mkfifo(path, 0600) == 0);
+	struct stat st;
+	stat(path, &st);
+	rec.mmap = (struct tally_record_mmap){
+		.filename = path, .ino = st.st_ino, .maj = major(st.st_dev), .min = minor(st.st_dev)
+	};
+	check_int(modules_see(&m, &rec), 0);
+	fakeroot_file(&root, "/text", "no ELF\n");
+	snprintf(path, sizeof(path), "%s/text", root.path);
+	stat(path, &st);
+	rec.mmap.ino = st.st_ino;
+	check_int(modules_see(&m, &rec), 0);
+	check_int(m.files.count, 3);
+	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(given.calls, 0);
+	modules_done(&m);
+	fakeroot_remove(&root);
+}
+
+int main(void)
+{
+	tap_run(a_mapped_file_gets_its_build_id);
+	tap_run(another_file_by_now_gets_none);
+	tap_run(what_is_no_file_is_left_out);
+	return tap_end();
+}
