@@ -236,6 +236,8 @@ static void end_command(struct job *s, struct tally_exit *end)
 
 	if (tally_launch_wait(s->launch, 0, end, NULL) == 1)
 		return;
+	if (!s->o.quiet)
+		complain("record", "ending '%s' (SIGTERM): its recording is over", s->argv[0]);
 	tally_launch_kill(s->launch, SIGTERM);
 	while ((got = tally_launch_wait(s->launch, -1, end, NULL)) != 1)
 		if (got != -EINTR || interrupts > before)
@@ -245,15 +247,19 @@ static void end_command(struct job *s, struct tally_exit *end)
 /* What a clock cannot see: software clocks fire in an interrupt, so never where those are off. */
 static const char *clock_note(const struct job *s)
 {
-	const struct tally_attr *attr = tally_event_granted(tally_events_at(s->events, 0));
+	static const char *const notes[] = {
+		[TALLY_SW_CPU_CLOCK] =
+			"; by cpu-clock, which cannot see code that runs with interrupts off",
+		[TALLY_SW_TASK_CLOCK] =
+			"; by task-clock, which cannot see code that runs with interrupts off",
+	};
 
-	if (!attr)
-		return "";
-	if (attr->type == TALLY_TYPE_SOFTWARE &&
-	    (attr->config == TALLY_SW_CPU_CLOCK || attr->config == TALLY_SW_TASK_CLOCK))
-		return attr->config == TALLY_SW_CPU_CLOCK
-			       ? "; by cpu-clock, which cannot see code that runs with interrupts off"
-			       : "; by task-clock, which cannot see code that runs with interrupts off";
+	for (uint32_t i = 0; i < tally_events_count(s->events); i++) {
+		const struct tally_attr *attr = tally_event_granted(tally_events_at(s->events, i));
+		if (attr && attr->type == TALLY_TYPE_SOFTWARE &&
+		    attr->config <= TALLY_SW_TASK_CLOCK)
+			return notes[attr->config];
+	}
 	return "";
 }
 
@@ -291,6 +297,13 @@ static void catch_signals(void)
 	sigaction(SIGHUP, &action, NULL);
 }
 
+/* So that writing fails with words. After the fork: a command must not inherit what is ignored. */
+static void ignore_write_signals(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
 /* Starts counting and the command. A command that cannot be run leaves no file. */
 static int start(struct job *s)
 {
@@ -317,6 +330,7 @@ static int record(struct job *s, int argc, char **argv)
 	catch_signals();
 	if (s->argv[0] && tally_launch_start(&s->launch, s->argv, &err) < 0)
 		return fail(&err);
+	ignore_write_signals();
 	if (s->target.scope == TALLY_SCOPE_COMMAND)
 		s->target.id = tally_launch_pid(s->launch);
 	int status = open_recorder(s, argc, argv, &err);
@@ -369,9 +383,10 @@ static int run(int argc, char **argv)
 		  &o->output },
 		{ 'm', "mmap-pages", "N", "pages of a ring (default: by the rate, 8 MiB at most)",
 		  ARG_U64, &o->pages },
-		{ 0, "duration", "S", "end after so many seconds", ARG_SECONDS, &o->duration },
-		{ 0, "max-size", "SIZE", "end when the file has this size, as 100M", ARG_SIZE,
-		  &o->max_size },
+		{ 0, "duration", "S", "end after so many seconds, the command too (SIGTERM)",
+		  ARG_SECONDS, &o->duration },
+		{ 0, "max-size", "SIZE", "end when the file has this size, as 100M, likewise",
+		  ARG_SIZE, &o->max_size },
 		{ 'q', "quiet", NULL, "only errors", ARG_FLAG, &o->quiet },
 		{ 'v', "verbose", NULL, "also what the recording cost", ARG_FLAG, &o->verbose },
 		{ 0 },
@@ -398,6 +413,10 @@ static int run(int argc, char **argv)
 		complain("record", "--call-graph: '%s' is not known; 'fp' is", o->call_graph);
 		return EXIT_USAGE;
 	}
+	if (!strcmp(o->output, "-") || !*o->output) {
+		complain("record", "-o: a recording needs a file: its header is written last");
+		return EXIT_USAGE;
+	}
 	int status = choose_target(&s);
 	if (status)
 		return status;
@@ -405,8 +424,11 @@ static int run(int argc, char **argv)
 	if (!o->events)
 		events_opts.fallback |= TALLY_FALLBACK_PRECISE | TALLY_FALLBACK_CPU_CLOCK;
 	if (tally_events_parse(&s.events, o->events ? o->events : DEFAULT_EVENT, &events_opts,
-			       &err) < 0)
-		return fail(&err);
+			       &err) < 0) {
+		fail(&err);
+		bool typed = err.cause == TALLY_CAUSE_SYNTAX || err.cause == TALLY_CAUSE_UNKNOWN;
+		return typed ? EXIT_USAGE : EXIT_FAILED;
+	}
 	status = record(&s, argc, argv);
 	close_job(&s);
 	return status;

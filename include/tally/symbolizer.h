@@ -85,6 +85,13 @@ TALLY_API int tally_symbolizer_kernel(struct tally_symbolizer *symbolizer, uint6
 				      const uint8_t *build_id, uint32_t build_id_len);
 
 /*
+ * The release of the recorded kernel, as uname -r tells it. Where the recording has no build-id of
+ * its kernel, another release than the running one has its symbols refused. Longer ones than 63
+ * characters are cut; NULL: unknown. Since: 0.1
+ */
+TALLY_API void tally_symbolizer_release(struct tally_symbolizer *symbolizer, const char *release);
+
+/*
  * A build-id for a path, from the BUILD_ID feature, for mappings that carry none;
  * "[kernel.kallsyms]" is the kernel's. To be called before an address in the module is asked for.
  * Errors: -ENOMEM. Since: 0.1

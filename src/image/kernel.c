@@ -240,6 +240,22 @@ int kernel_parse(struct kernel *k, char *text, size_t len, const char *root,
 	return symtab_seal(&k->symtab, name_of, k) && count_functions(k) ? 0 : -ENOMEM;
 }
 
+/* Without build-ids to compare, the release is what tells kernels apart. */
+static bool is_other_release(struct kernel *k, const char *root,
+			     const struct kernel_recorded *recorded)
+{
+	char running[sizeof(recorded->release)];
+
+	if (recorded->build_id.len || !recorded->release[0] ||
+	    proc_read_line(running, sizeof(running), root, "/proc/sys/kernel/osrelease") < 0 ||
+	    !strcmp(running, recorded->release))
+		return false;
+	snprintf(k->trouble, sizeof(k->trouble),
+		 "recorded on kernel %s, without its build-id; %s runs here: report there",
+		 recorded->release, running);
+	return true;
+}
+
 int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded *recorded)
 {
 	read_build_id(k, root);
@@ -247,6 +263,8 @@ int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded
 		explain_other_build(k, &recorded->build_id);
 		return 0;
 	}
+	if (is_other_release(k, root, recorded))
+		return 0;
 	struct buf text = { .at = bulk_alloc(TYPICAL_KALLSYMS) };
 	if (!text.at)
 		return -ENOMEM;

@@ -16,6 +16,7 @@ struct kernel_recorded {
 	const char *symbol; /* "_text", or another; NULL: unknown */
 	uint64_t address;   /* its address there; 0: unknown */
 	struct build_id build_id;
+	char release[64]; /* "": unknown */
 };
 
 struct kernel {

@@ -5,6 +5,7 @@
  * of its mapping and a copy.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tally/symbolizer.h>
@@ -120,6 +121,12 @@ int tally_symbolizer_kernel(struct tally_symbolizer *s, uint64_t text, const uin
 		s->recorded.build_id = build_id_from(build_id, build_id_len);
 	forget_kernel(s);
 	return 0;
+}
+
+void tally_symbolizer_release(struct tally_symbolizer *s, const char *release)
+{
+	snprintf(s->recorded.release, sizeof(s->recorded.release), "%s", release ? release : "");
+	forget_kernel(s);
 }
 
 int tally_symbolizer_build_id(struct tally_symbolizer *s, const char *path, const uint8_t *build_id,

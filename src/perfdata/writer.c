@@ -216,12 +216,18 @@ static int pwrite_all(int fd, const void *bytes, size_t len, uint64_t offset)
 
 static int fail_write(struct tally_writer *w, int code, struct tally_error *err)
 {
+	const char *advice = code == -ENOSPC || code == -EDQUOT
+				     ? "; make room or choose another disk"
+				     : "";
+
+	if (!w->round_size)
+		return error_set(err, code, TALLY_CAUSE_IO,
+				 "writing %s failed before a record was written: %s%s",
+				 w->file.path, strerror(-code), advice);
 	return error_set(err, code, TALLY_CAUSE_IO,
-			 "writing %s failed after %" PRIu64 " bytes: %s; its %s can be read%s",
-			 w->file.path, w->size, strerror(-code),
-			 w->round_size ? "records up to the last round" : "header, no records,",
-			 code == -ENOSPC || code == -EDQUOT ? "; make room or choose another disk"
-							    : "");
+			 "writing %s failed after %" PRIu64
+			 " bytes: %s; its records up to the last round can be read%s",
+			 w->file.path, w->size, strerror(-code), advice);
 }
 
 static int out_of_order(struct tally_writer *w, const char *what, struct tally_error *err)

@@ -137,6 +137,9 @@ static int read_file(struct file *f, struct tally_error *err)
 
 	if (first_pass(f) < 0)
 		return error_nomem(err, "the recording's mappings");
+	/* A stream tells it on the way. */
+	tally_symbolizer_release(f->symbolizer,
+				 tally_reader_text(f->reader, TALLY_FEATURE_OSRELEASE));
 	int r = tally_reader_rewind(f->reader, err);
 	if (r < 0)
 		return r;
@@ -175,6 +178,30 @@ static void tell_trouble(const struct file *f)
 			f->opts.trouble(&info, f->opts.arg);
 }
 
+/* Samples that carry the counts of a group stand for each of its members, perf's modifier S. */
+static bool has_group_reads(const struct file *f)
+{
+	for (uint32_t i = 0; i < tally_reader_events(f->reader); i++) {
+		const struct tally_attr *attr = &tally_reader_event(f->reader, i)->attr;
+		if (attr->sample_type & TALLY_SAMPLE_READ && attr->read_format & TALLY_READ_GROUP)
+			return true;
+	}
+	return false;
+}
+
+static void tell_health(const struct file *f, const char *path, char *text, size_t size)
+{
+	const char *health = tally_reader_health(f->reader);
+	const char *reads = has_group_reads(f)
+				    ? "has samples with the counts of a group, which are "
+				      "not read yet: its other members show none"
+				    : NULL;
+
+	if (size && (health || reads))
+		snprintf(text, size, "%s %s%s%s", path, health ? health : "",
+			 health && reads ? "; " : "", reads ? reads : "");
+}
+
 static void close_file(struct file *f)
 {
 	tally_loader_free(f->loader);
@@ -202,11 +229,10 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 		r = prepare(&f, err);
 	if (r == 0) {
 		r = read_file(&f, err);
-		const char *text = tally_reader_health(f.reader);
 		if (health)
 			tally_loader_health(f.loader, health);
-		if (health_text && health_text_size && text)
-			snprintf(health_text, health_text_size, "%s", text);
+		if (health_text)
+			tell_health(&f, path, health_text, health_text_size);
 		if (f.opts.trouble)
 			tell_trouble(&f);
 	}

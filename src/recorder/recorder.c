@@ -41,6 +41,7 @@ struct tally_recorder {
 	struct synth synth;
 	struct tallier seen;
 	struct stolen stolen_before;
+	char *path;      /* of the file, for messages */
 	uint64_t *heads; /* one a ring */
 	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
 	bool ended; /* all sampled tasks are gone, or the file is long enough */
@@ -121,6 +122,11 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		goto fail;
 	if (!r->opts.path)
 		r->opts.path = DEFAULT_PATH;
+	r->path = strdup(r->opts.path);
+	if (!r->path) {
+		ret = error_nomem(err, "a recorder");
+		goto fail;
+	}
 	r->events = events;
 	r->target = *target;
 	r->opened_cpu_ns = now(CLOCK_THREAD_CPUTIME_ID);
@@ -197,10 +203,12 @@ static int drain_ring(struct tally_recorder *r, struct tally_ring *ring, uint64_
 				 whole);
 	int ret = tally_writer_append(r->writer, spans, count);
 	if (ret < 0)
-		return error_set(err, ret, TALLY_CAUSE_IO,
-				 "writing the recording: %s; it is readable up to %" PRIu64
-				 " bytes",
-				 strerror(-ret), tally_writer_size(r->writer));
+		return error_set(
+			err, ret, TALLY_CAUSE_IO,
+			"writing %s: %s; it can be read up to its last whole round, %" PRIu64
+			" bytes%s",
+			r->path, strerror(-ret), tally_writer_size(r->writer),
+			ret == -ENOSPC ? "; make room, or bound it by --max-size" : "");
 	tally_ring_advance(ring, bytes);
 	return 0;
 }
@@ -375,5 +383,6 @@ void tally_recorder_close(struct tally_recorder *r)
 	synth_done(&r->synth);
 	tallier_done(&r->seen);
 	free(r->heads);
+	free(r->path);
 	free(r);
 }

@@ -275,21 +275,43 @@ static int emit_map(struct synth *s, int32_t pid, char *line, struct tally_error
 	return emit(s, &rec, err);
 }
 
-static int emit_maps(struct synth *s, int32_t pid, struct tally_error *err)
+/* `folder` is /proc/TID of any thread: they share the mappings. `*any`: there were some. */
+static int emit_maps_of(struct synth *s, const char *folder, int32_t pid, bool *any,
+			struct tally_error *err)
 {
 	struct buf text = { 0 };
 	char path[64];
 	int r = 0;
 
-	snprintf(path, sizeof(path), "/proc/%" PRId32 "/maps", pid);
-	/* Kernel threads have none, and another user's cannot be read: neither is an error. */
+	*any = false;
+	snprintf(path, sizeof(path), "%s/maps", folder);
 	if (proc_read(&text, s->root, path, MAPS_LIMIT) == 0 && buf_text(&text)) {
 		char *rest = NULL;
+		*any = text.len > 0;
 		for (char *line = strtok_r(text.at, "\n", &rest); line && r == 0;
 		     line = strtok_r(NULL, "\n", &rest))
 			r = emit_map(s, pid, line, err);
 	}
 	buf_done(&text);
+	return r;
+}
+
+/*
+ * A leader that has ended shows no mappings while other threads run on, so each is asked until one
+ * does. Kernel threads have none, and another user's cannot be read: neither is an error.
+ */
+static int emit_maps(struct synth *s, int32_t pid, const int32_t *tids, size_t count,
+		     struct tally_error *err)
+{
+	char folder[64];
+	bool any = false;
+
+	snprintf(folder, sizeof(folder), "/proc/%" PRId32, pid);
+	int r = emit_maps_of(s, folder, pid, &any, err);
+	for (size_t i = 0; i < count && r == 0 && !any; i++) {
+		snprintf(folder, sizeof(folder), "/proc/%" PRId32 "/task/%" PRId32, pid, tids[i]);
+		r = emit_maps_of(s, folder, pid, &any, err);
+	}
 	return r;
 }
 
@@ -314,8 +336,10 @@ static int emit_process(struct synth *s, int32_t pid, struct tally_error *err)
 		snprintf(folder, sizeof(folder), "/proc/%" PRId32 "/task/%" PRId32, pid, tids[i]);
 		r = emit_task(s, folder, tids[i], &there, err);
 	}
+	if (r == 0)
+		r = emit_maps(s, pid, tids, count, err);
 	free(tids);
-	return r < 0 ? r : emit_maps(s, pid, err);
+	return r;
 }
 
 int synth_process(struct synth *s, int32_t pid, struct tally_error *err)
@@ -344,7 +368,7 @@ int synth_thread(struct synth *s, int32_t tid, struct tally_error *err)
 	if (r == 0)
 		r = emit_task(s, folder, tid, &there, err);
 	if (r == 0)
-		r = emit_maps(s, task.pid, err);
+		r = emit_maps(s, task.pid, &tid, 1, err);
 	return r < 0 ? r : flush(s, err);
 }
 

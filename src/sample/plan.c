@@ -110,7 +110,7 @@ static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *ev
 	set_rate(attr, &plan->opts);
 	if (tally_event_reads_group(leader) && tally_event_group_size(leader) > 1)
 		set_group_read(attr, event);
-	plan_clamp(plan, tally_event_name(event), attr);
+	plan_clamp(plan, attr);
 }
 
 int plan_init(struct plan *plan, const struct tally_events *events,
@@ -163,41 +163,61 @@ TALLY_PRINTF(2, 3) static void tell(struct plan *plan, const char *fmt, ...)
 	va_end(ap);
 }
 
-static bool clamp_freq(struct plan *plan, const char *name, struct tally_attr *attr)
+bool plan_clamp(const struct plan *plan, struct tally_attr *attr)
 {
-	uint64_t asked = attr->sample_period;
+	uint64_t before = attr->sample_period;
 	int64_t most = plan->system.max_sample_rate;
 
+	if (!(attr->flags & TALLY_ATTR_FREQ)) {
+		if (before && is_software_clock(attr) && before < SOFTWARE_CLOCK_PERIOD)
+			attr->sample_period = SOFTWARE_CLOCK_PERIOD;
+		return attr->sample_period != before;
+	}
 	if (most > 0 && attr->sample_period > (uint64_t)most)
 		attr->sample_period = (uint64_t)most;
-	if (is_software_clock(attr) && attr->sample_period > SOFTWARE_CLOCK_FREQ) {
+	if (is_software_clock(attr) && attr->sample_period > SOFTWARE_CLOCK_FREQ)
 		attr->sample_period = SOFTWARE_CLOCK_FREQ;
+	return attr->sample_period != before;
+}
+
+/* What it samples in the end: cycles may have become cpu-clock. */
+static const char *sampled_name(const struct tally_event *event, const struct tally_attr *attr)
+{
+	bool other = is_software_clock(attr) && !is_software_clock(tally_event_attr(event));
+
+	return other ? "cpu-clock" : tally_event_name(event);
+}
+
+static void describe(struct plan *plan, const struct tally_event *event,
+		     const struct tally_attr *attr)
+{
+	const char *name = sampled_name(event, attr);
+	struct tally_attr asked = *tally_event_attr(event);
+
+	set_rate(&asked, &plan->opts);
+	if (asked.sample_period == attr->sample_period || !attr->sample_period)
+		return;
+	if (!(attr->flags & TALLY_ATTR_FREQ))
+		tell(plan,
+		     "%s every %" PRIu64 " instead of %" PRIu64 " ns: the kernel does not throttle "
+		     "software clocks, and more of them starves a CPU",
+		     name, attr->sample_period, asked.sample_period);
+	else if (is_software_clock(attr) && attr->sample_period == SOFTWARE_CLOCK_FREQ)
 		tell(plan,
 		     "%s at %u instead of %" PRIu64 " samples a second: the kernel does not "
 		     "throttle software clocks, and more of them starves a CPU",
-		     name, SOFTWARE_CLOCK_FREQ, asked);
-	} else if (attr->sample_period < asked) {
+		     name, SOFTWARE_CLOCK_FREQ, asked.sample_period);
+	else
 		tell(plan,
 		     "%s at %" PRIu64 " instead of %" PRIu64 " samples a second, which is "
 		     "kernel.perf_event_max_sample_rate",
-		     name, attr->sample_period, asked);
-	}
-	return attr->sample_period < asked;
+		     name, attr->sample_period, asked.sample_period);
 }
 
-bool plan_clamp(struct plan *plan, const char *name, struct tally_attr *attr)
+void plan_describe(struct plan *plan, const struct tally_events *events)
 {
-	if (attr->flags & TALLY_ATTR_FREQ)
-		return clamp_freq(plan, name, attr);
-	if (!attr->sample_period || !is_software_clock(attr) ||
-	    attr->sample_period >= SOFTWARE_CLOCK_PERIOD)
-		return false;
-	tell(plan,
-	     "%s every %u instead of %" PRIu64 " ns: the kernel does not throttle software "
-	     "clocks, and more of them starves a CPU",
-	     name, SOFTWARE_CLOCK_PERIOD, attr->sample_period);
-	attr->sample_period = SOFTWARE_CLOCK_PERIOD;
-	return true;
+	for (uint32_t i = 0; i < plan->count; i++)
+		describe(plan, tally_events_at(events, i), &plan->attrs[i]);
 }
 
 /*

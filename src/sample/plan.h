@@ -40,7 +40,10 @@ int plan_init(struct plan *plan, const struct tally_events *events,
  * Lowers the rate of an event to what is allowed and wise; true when it had to. Called once more
  * when event_open() had to take another event, since cycles may have become cpu-clock.
  */
-bool plan_clamp(struct plan *plan, const char *name, struct tally_attr *attr);
+bool plan_clamp(const struct plan *plan, struct tally_attr *attr);
+
+/* Says in plan->compromise what was lowered, when all is open. */
+void plan_describe(struct plan *plan, const struct tally_events *events);
 
 /* How large each of `rings` rings shall be. */
 uint64_t plan_ring_bytes(const struct plan *plan, uint32_t rings);

@@ -132,7 +132,7 @@ static int open_event(struct tally_sampler *s, uint32_t event, uint32_t place,
 	int group_fd = leader == event ? -1 : place_fds(s, place)[leader];
 
 	int fd = open_once(s, event, &s->places[place], group_fd, err);
-	if (fd >= 0 && plan_clamp(&s->plan, tally_event_name(e), attr)) {
+	if (fd >= 0 && plan_clamp(&s->plan, attr)) {
 		/* It has become another event, for which the rate is too high. */
 		sys()->close(fd);
 		fd = open_once(s, event, &s->places[place], group_fd, err);
@@ -298,6 +298,7 @@ int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 	}
 	for (uint32_t e = 0; e < s->plan.count; e++)
 		tally_layout_init(&s->layouts[e], &s->plan.attrs[e], false);
+	plan_describe(&s->plan, events);
 	*out = s;
 	return 0;
 fail:

@@ -259,7 +259,7 @@ def mistakes():
             (("-F", "99", "-c", "1", "--", "true"), 2, "exclude"),
             (("-p", "1", "-a"), 2, "combined"),
             (("-p", "xyz"), 2, "xyz"),
-            (("-e", "cycels", "--", "true"), 1, "cycles"),
+            (("-e", "cycels", "--", "true"), 2, "cycles"),
             (("-p", "4194303"), 1, "4194303"),
             (("--nonsense",), 2, "nonsense"),
             (("-o", d + "/no/such/folder/x", "--", "true"), 1, "/no/such/folder/x"),

@@ -152,6 +152,30 @@ static void unknown_build_is_moved_nowhere(void)
 	fakeroot_remove(&root);
 }
 
+/* Another release is another kernel, even where the addresses agree; a build-id outranks it. */
+static void another_release_is_refused(void)
+{
+	struct kernel_recorded recorded = { .symbol = "_text",
+					    .address = 0xffffffff81000000,
+					    .release = "4.16.18" };
+	struct kernel k = { 0 };
+	struct fakeroot root;
+	require(set_up(&root, symbols));
+
+	require(fakeroot_file(&root, "/proc/sys/kernel/osrelease", "6.18.44\n"));
+	check_int(kernel_load(&k, root.path, &recorded), 0);
+	check_has(k.trouble, "4.16.18");
+	check_has(k.trouble, "6.18.44");
+	check_at(&k, 0xffffffff81000100, NULL, NULL);
+	kernel_done(&k);
+	require(fakeroot_file(&root, "/proc/sys/kernel/osrelease", "4.16.18\n"));
+	check_int(kernel_load(&k, root.path, &recorded), 0);
+	check_str(k.trouble, "");
+	check_at(&k, 0xffffffff81000100, "do_one", "[kernel.kallsyms]");
+	kernel_done(&k);
+	fakeroot_remove(&root);
+}
+
 static void no_kallsyms_is_explained(void)
 {
 	struct kernel_recorded recorded = { 0 };
@@ -197,6 +221,7 @@ int main(void)
 	tap_run(same_build_is_moved);
 	tap_run(other_build_is_refused);
 	tap_run(unknown_build_is_moved_nowhere);
+	tap_run(another_release_is_refused);
 	tap_run(no_kallsyms_is_explained);
 	tap_run(broken_lines_are_passed_over);
 	return tap_end();

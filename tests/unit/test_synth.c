@@ -183,6 +183,27 @@ static void thread_alone_with_its_leader(void)
 	fakeroot_remove(&root);
 }
 
+/* A first thread that has ended shows nothing, while the others go on with the same mappings. */
+static void leader_that_ended(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+
+	require(fakeroot_make(&root));
+	make_process(&root);
+	fakeroot_file(&root, "/proc/41/maps", "");
+	fakeroot_file(&root, "/proc/41/task/41/maps", "");
+	fakeroot_file(&root, "/proc/41/task/43/maps",
+		      "00401000-00500000 r-xp 00001000 fe:00 11   /bin/my app\n");
+	struct synth s = begin(&root);
+	check_int(synth_process(&s, 41, &err), 0);
+	check_u64(s.records, 5);
+	check_int(record_at(4).mmap.pid, 41);
+	check_u64(record_at(4).mmap.addr, 0x401000);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
 static void everything_and_what_is_gone(void)
 {
 	struct fakeroot root;
@@ -209,6 +230,7 @@ int main(void)
 	tap_run(hidden_kernel_is_left_out);
 	tap_run(process_threads_then_mappings);
 	tap_run(thread_alone_with_its_leader);
+	tap_run(leader_that_ended);
 	tap_run(everything_and_what_is_gone);
 	buf_done(&written);
 	return tap_end();
