@@ -127,12 +127,21 @@ static uint32_t sudo_id(const char *name)
 	return *end || id >= UINT32_MAX ? 0 : (uint32_t)id + 1;
 }
 
+/* Saturates, so that a number beyond all memory is refused as such. */
+static uint64_t ring_bytes(uint64_t pages)
+{
+	uint64_t bytes;
+
+	return __builtin_mul_overflow(pages, (uint64_t)sysconf(_SC_PAGESIZE), &bytes) ? UINT64_MAX
+										      : bytes;
+}
+
 static int open_recorder(struct job *s, int argc, char **argv, struct tally_error *err)
 {
 	struct tally_recorder_opts opts = {
 		.size = sizeof(opts),
 		.path = s->o.output,
-		.ring_bytes = s->o.pages * (uint64_t)sysconf(_SC_PAGESIZE),
+		.ring_bytes = ring_bytes(s->o.pages),
 		.max_bytes = s->o.max_size,
 		.owner_uid_plus_1 = sudo_id("SUDO_UID"),
 		.owner_gid_plus_1 = sudo_id("SUDO_GID"),
@@ -221,7 +230,8 @@ static int loop(struct job *s, struct tally_exit *end, struct tally_error *err)
 		if (r == -EINTR)
 			r = 1;
 		show_progress(s, &shown);
-		if (s->launch && tally_launch_wait(s->launch, 0, end, NULL) == 1)
+		int ended = s->launch ? tally_launch_wait(s->launch, 0, end, NULL) : 0;
+		if (ended == 1 || ended == -ECHILD)
 			break;
 	}
 	if (shown != s->started_ns && !s->o.quiet && isatty(STDERR_FILENO))
@@ -234,13 +244,14 @@ static void end_command(struct job *s, struct tally_exit *end)
 {
 	int before = interrupts, got;
 
-	if (tally_launch_wait(s->launch, 0, end, NULL) == 1)
+	got = tally_launch_wait(s->launch, 0, end, NULL);
+	if (got == 1 || got == -ECHILD)
 		return;
 	if (!s->o.quiet)
 		complain("record", "ending '%s' (SIGTERM): its recording is over", s->argv[0]);
 	tally_launch_kill(s->launch, SIGTERM);
-	while ((got = tally_launch_wait(s->launch, -1, end, NULL)) != 1)
-		if (got != -EINTR || interrupts > before)
+	while ((got = tally_launch_wait(s->launch, -1, end, NULL)) == -EINTR)
+		if (interrupts > before)
 			tally_launch_kill(s->launch, SIGKILL);
 }
 
@@ -292,6 +303,8 @@ static void catch_signals(void)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
+	/* Ignored by who started us, it would keep the command's status from us. */
+	signal(SIGCHLD, SIG_DFL);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
@@ -304,20 +317,26 @@ static void ignore_write_signals(void)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
-/* Starts counting and the command. A command that cannot be run leaves no file. */
+/* Nothing was recorded: no file remains, and an older one has its name back. */
+static int discard(struct job *s, const struct tally_error *err, int status)
+{
+	complain("record", "%s", err->text);
+	tally_recorder_discard(s->recorder);
+	s->recorder = NULL;
+	return status;
+}
+
+/* Starts counting and the command. */
 static int start(struct job *s)
 {
 	struct tally_error err;
 
 	if (tally_recorder_start(s->recorder, &err) < 0)
-		return fail(&err);
+		return discard(s, &err, EXIT_FAILED);
 	s->started_ns = monotonic();
 	if (!s->launch || tally_launch_go(s->launch, &err) == 0)
 		return 0;
-	complain("record", "%s", err.text);
-	tally_recorder_discard(s->recorder);
-	s->recorder = NULL;
-	return err.code == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+	return discard(s, &err, err.code == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
 /* With a command the status is the command's; also where the machine is watched meanwhile. */

@@ -48,6 +48,8 @@ bool watch_start(struct watch *watch, const char *command)
 {
 	sigset_t stops;
 
+	/* Ignored by who started us, it would keep the command's status from us. */
+	signal(SIGCHLD, SIG_DFL);
 	sigemptyset(&stops);
 	sigaddset(&stops, SIGINT);
 	sigaddset(&stops, SIGTERM);

@@ -39,6 +39,7 @@ struct tally_counter_opts {
  * Opens the event on every place of the target, or none. It stays disabled, but for a COMMAND,
  * whose exec enables it, and with TALLY_COUNTER_ENABLED. `event` must outlive the counter.
  * What the kernel granted stands in the event afterwards.
+ * When file descriptors run out the soft RLIMIT_NOFILE is raised to the hard one, once.
  * Errors: every errno of perf_event_open(2), with its cause and remedy in words: -EACCES and -EPERM
  * (paranoid level, capability, seccomp), -ENOENT and -EOPNOTSUPP (no such event, no PMU), -ESRCH,
  * -EMFILE, -EBUSY, -EINVAL. Since: 0.1

@@ -3,7 +3,7 @@
  * struct tally_error: what failed, on what, why, and what to do about it.
  *
  * The caller owns it, usually on its stack, and passes its address as the last argument; nothing is
- * allocated. It is written on failure only, so one struct may serve many calls.
+ * allocated. It means something after a call that failed only; one struct may serve many calls.
  *
  *	struct tally_error err;
  *	if (tally_events_parse(&events, "cycles", NULL, &err) < 0)

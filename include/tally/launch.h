@@ -26,7 +26,7 @@ struct tally_launch;
 struct tally_exit {
 	int32_t status;   /* what a shell would report: the exit status, or 128 + the signal */
 	int32_t signal;   /* the signal that ended it, or 0 */
-	uint64_t wall_ns; /* from its release by tally_launch_go to its end */
+	uint64_t wall_ns; /* from its release by tally_launch_go to when wait saw its end */
 	uint64_t user_ns, sys_ns; /* of the command and the children that it waited for */
 	uint64_t max_rss_bytes;
 };
@@ -53,8 +53,9 @@ TALLY_API int tally_launch_go(struct tally_launch *launch, struct tally_error *e
 
 /*
  * Waits for its end; `timeout_ms` < 0 waits for ever. Returns 1 when it ended (then and later
- * `*end` is filled in), 0 on time-out. Errors: -EINTR when a signal came first: the caller decides.
- * Since: 0.1
+ * `*end` is filled in), 0 on time-out. Errors: -EINTR when a signal came first: the caller decides;
+ * -ECHILD when it has ended and somebody else has its status: SIGCHLD is ignored, or another wait
+ * of this process took it. Since: 0.1
  */
 TALLY_API int tally_launch_wait(struct tally_launch *launch, int timeout_ms, struct tally_exit *end,
 				struct tally_error *err);

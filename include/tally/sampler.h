@@ -55,7 +55,8 @@ struct tally_sampler_opts {
  * tally_sampler_rate) too. With neither freq nor period each hit of a tracepoint is a sample.
  * Groups stay groups; with the modifier S only their leader samples, with the counts of all.
  * Rings whose size is left to the sampler are made smaller until the kernel maps them, down to
- * 64 KiB. Errors: as tally_counter_open and tally_ring_open. Since: 0.1
+ * 64 KiB. As tally_counter_open it may raise the
+ * soft RLIMIT_NOFILE. Errors: as tally_counter_open and tally_ring_open. Since: 0.1
  */
 TALLY_API int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 				 const struct tally_target *target,

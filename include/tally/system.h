@@ -31,11 +31,16 @@ struct tally_system {
 				*/
 	uint32_t in_vm;        /* the CPU says that a hypervisor runs it */
 	uint32_t uid;          /* effective user id */
-	uint32_t may_profile_all; /* CAP_PERFMON or CAP_SYS_ADMIN, or paranoid -1: no limits from
-				     paranoid */
-	char tracefs[64];         /* where tracefs is mounted and may be read, "" when nowhere */
-	char release[64];         /* kernel release, uname -r */
-	char machine[32];         /* uname -m */
+	/*
+	 * Paranoid -1, or CAP_PERFMON or CAP_SYS_ADMIN of the first user namespace: the level sets
+	 * this process no limits.
+	 */
+	uint32_t may_profile_all;
+	char tracefs[64];           /* where tracefs is mounted and may be read, "" when nowhere */
+	char release[64];           /* kernel release, uname -r */
+	char machine[32];           /* uname -m */
+	uint32_t in_user_namespace; /* of its own: its capabilities count for nothing here */
+	uint32_t reserved;
 };
 
 /*

@@ -177,6 +177,18 @@ int proc_list_ids(int32_t **list, size_t *count, const char *root, const char *p
 	return 0;
 }
 
+/* "0 0 4294967295": the ids of the first user namespace, mapped to themselves. */
+bool proc_in_user_namespace(const char *root)
+{
+	char line[64];
+	unsigned long inside, outside, count;
+
+	if (proc_read_line(line, sizeof(line), root, "/proc/self/uid_map") < 0)
+		return false;
+	return sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
+	       (inside || outside || count != 4294967295u);
+}
+
 static bool parse_digits(const char *text, int base, uint64_t *out)
 {
 	char *end;

@@ -36,6 +36,12 @@ int proc_online_cpus(int32_t *cpus, size_t room, const char *root);
 /* The numeric entries of a folder (/proc, /proc/PID/task), ascending; `*list` is malloc'ed. */
 int proc_list_ids(int32_t **list, size_t *count, const char *root, const char *path);
 
+/*
+ * Whether this process lives in a user namespace of its own, where it may seem to have all
+ * capabilities, and perf events heed none.
+ */
+bool proc_in_user_namespace(const char *root);
+
 /* Whole-string numbers: false on junk, overflow or an empty text. Decimal, or hex after 0x. */
 bool parse_u64(const char *text, uint64_t *out);
 bool parse_i64(const char *text, int64_t *out);

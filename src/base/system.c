@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What this machine has and what this user may do: facts from /proc and /sys. */
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,19 +78,38 @@ static void read_cpuinfo(struct tally_system *s, const char *root)
 	buf_done(&text);
 }
 
-/* PMUs of cores: "cpu" (x86 and most), "cpu_core"/"cpu_atom" (hybrid), "armv8_*", "cpum_cf" (s390). */
+/*
+ * PMUs of cores, by the names that their drivers give: "cpu" (x86 and most), "cpu_core", "cpu_atom"
+ * (hybrid x86), "armv8_pmuv3_0", "armv8_cortex_a72" and such (by ACPI or device tree), "apple_*",
+ * "cpum_cf" (s390).
+ */
+static bool is_core_pmu(const char *name)
+{
+	static const char *const prefixes[] = { "armv6_", "armv7_", "armv8_", "armv9_", "apple_" };
+	static const char *const names[] = { "cpu", "cpu_core", "cpu_atom", "cpum_cf" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
 static void read_pmus(struct tally_system *s, const char *root)
 {
-	static const char *const cores[] = {
-		"cpu", "cpu_core", "cpu_atom", "armv8_pmuv3", "armv8_pmuv3_0", "cpum_cf",
-	};
-	char path[128], line[16];
+	char path[PATH_MAX];
+	struct dirent *entry;
 
-	for (size_t i = 0; i < ARRAY_SIZE(cores); i++) {
-		snprintf(path, sizeof(path), "/sys/bus/event_source/devices/%s/type", cores[i]);
-		if (proc_read_line(line, sizeof(line), root, path) == 0)
+	if (proc_path(path, sizeof(path), root, "/sys/bus/event_source/devices") < 0)
+		return;
+	DIR *dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (is_core_pmu(entry->d_name))
 			s->has_core_pmu = 1;
-	}
+	if (dir)
+		closedir(dir);
 }
 
 static void read_tracefs(struct tally_system *s, const char *root)
@@ -138,8 +159,10 @@ int tally_system_read(struct tally_system *out, size_t out_size, const char *roo
 	read_tracefs(&s, root);
 	read_limits(&s);
 	s.uid = geteuid();
-	s.may_profile_all = (s.capabilities >> CAP_PERFMON & 1) ||
-			    (s.capabilities >> CAP_SYS_ADMIN & 1) || s.paranoid == -1;
+	s.in_user_namespace = proc_in_user_namespace(root);
+	s.may_profile_all = s.paranoid == -1 ||
+			    (!s.in_user_namespace && (s.capabilities >> CAP_PERFMON & 1 ||
+						      s.capabilities >> CAP_SYS_ADMIN & 1));
 	if (uname(&name) == 0) {
 		snprintf(s.release, sizeof(s.release), "%.63s", name.release);
 		snprintf(s.machine, sizeof(s.machine), "%.31s", name.machine);

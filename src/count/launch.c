@@ -27,6 +27,10 @@
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+/* Since Linux 5.1. */
+#ifndef SYS_pidfd_send_signal
+#define SYS_pidfd_send_signal 424
+#endif
 
 /* How often a child is looked at where there is no pidfd to wait for. */
 #define LOOK_NS 2000000
@@ -39,7 +43,8 @@ enum stage {
 	STAGE_NEW,
 	STAGE_WAITING,
 	STAGE_RUNNING,
-	STAGE_ENDED
+	STAGE_ENDED,
+	STAGE_LOST, /* gone, reaped by somebody else */
 };
 
 struct tally_launch {
@@ -217,13 +222,20 @@ static void take_end(struct tally_launch *launch, int status, const struct rusag
 	launch->stage = STAGE_ENDED;
 }
 
-/* 1 when it has ended, 0 when it runs (WNOHANG). */
+/*
+ * 1 when it has ended, 0 when it runs (WNOHANG). ECHILD: somebody else has reaped it, or SIGCHLD is
+ * ignored; then how it ended is not to be known, and its pid may be another's by now.
+ */
 static int reap(struct tally_launch *launch, int flags)
 {
 	struct rusage usage;
 	int status;
 	pid_t pid = wait4(launch->pid, &status, flags, &usage);
 
+	if (pid < 0 && errno == ECHILD) {
+		launch->stage = STAGE_LOST;
+		return -ECHILD;
+	}
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
@@ -332,7 +344,9 @@ int tally_launch_wait(struct tally_launch *launch, int timeout_ms, struct tally_
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "'%s' has not been let go, so it would be waited for in vain",
 				 launch->name);
-	if (launch->stage != STAGE_ENDED && launch->pidfd >= 0) {
+	if (launch->stage == STAGE_LOST) {
+		r = -ECHILD;
+	} else if (launch->stage != STAGE_ENDED && launch->pidfd >= 0) {
 		r = wait_pidfd(launch, timeout_ms);
 		if (r > 0)
 			r = reap(launch, 0);
@@ -344,6 +358,12 @@ int tally_launch_wait(struct tally_launch *launch, int timeout_ms, struct tally_
 	if (r == -EINTR)
 		return error_set(err, r, TALLY_CAUSE_NONE,
 				 "a signal came while '%s' was being waited for", launch->name);
+	if (r == -ECHILD)
+		return error_set(
+			err, r, TALLY_CAUSE_NO_PROCESS,
+			"'%s' has ended, but somebody else took its exit status: SIGCHLD is "
+			"ignored, or another wait got it",
+			launch->name);
 	return r < 0 ? error_set(err, r, TALLY_CAUSE_NO_PROCESS, "cannot wait for '%s': %s",
 				 launch->name, strerror(-r))
 		     : r;
@@ -351,9 +371,11 @@ int tally_launch_wait(struct tally_launch *launch, int timeout_ms, struct tally_
 
 int tally_launch_kill(struct tally_launch *launch, int sig)
 {
-	if (launch->stage == STAGE_ENDED)
+	if (launch->stage == STAGE_ENDED || launch->stage == STAGE_LOST)
 		return -ESRCH;
-	/* Not reaped yet, so the pid is still this child's. */
+	/* By pidfd it cannot be another process, even where somebody else has reaped it. */
+	if (launch->pidfd >= 0)
+		return syscall(SYS_pidfd_send_signal, launch->pidfd, sig, NULL, 0) < 0 ? -errno : 0;
 	return kill(launch->pid, sig) < 0 ? -errno : 0;
 }
 

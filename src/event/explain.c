@@ -120,23 +120,11 @@ static void program(char *out, size_t size)
 		 n > 0 ? "" : "PROGRAM");
 }
 
-/* In a user namespace of its own a process may have all capabilities, and perf heeds none. */
-static bool in_user_namespace(const struct failure *f)
-{
-	char line[64];
-	unsigned long inside, outside, count;
-
-	if (proc_read_line(line, sizeof(line), f->root, "/proc/self/uid_map") < 0 ||
-	    sscanf(line, "%lu %lu %lu", &inside, &outside, &count) != 3)
-		return false;
-	return inside || outside || count < UINT32_MAX;
-}
-
 static bool is_capable(const struct failure *f)
 {
 	uint64_t able = 1ull << CAP_PERFMON | 1ull << CAP_SYS_ADMIN;
 
-	return f->system.capabilities & able && !in_user_namespace(f);
+	return f->system.capabilities & able && !proc_in_user_namespace(f->root);
 }
 
 static int refused_by_filter(const struct failure *f)

@@ -92,7 +92,7 @@ char *demangle(const char *name, bool parameters)
 		return NULL;
 	if (bare[1] == 'D') {
 		char *d = demangle_d(bare);
-		if (d)
+		if (d && strlen(d) <= MAX_DEMANGLED)
 			buf_str(&out.text, d);
 		free(d);
 	} else if (!demangle_into(&out, bare, parameters)) {

@@ -140,12 +140,18 @@ int elf_plt_add(struct elf_file *f, const struct elf_input *in, const GElf_Shdr 
 
 	if (!s.dynstr || s.dynstr->sh_type != SHT_STRTAB || !find_relocs(&s))
 		return 0;
+	/* A linker makes one section of each; thousands would cost their product with the stubs. */
+	uint32_t done = 0;
 	for (size_t i = 1; i < in->sections.count; i++) {
 		const GElf_Shdr *section = elf_input_section(in, i);
 		if (!section || section->sh_type != SHT_PROGBITS)
 			continue;
 		const struct plt_shape *shape = shape_of(in, section);
-		int r = shape ? add_stubs(&s, section, shape) : 0;
+		uint32_t bit = shape ? 1u << (shape - shapes) : 0;
+		if (!shape || done & bit)
+			continue;
+		done |= bit;
+		int r = add_stubs(&s, section, shape);
 		if (r < 0)
 			return r;
 	}

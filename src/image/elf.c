@@ -14,8 +14,9 @@
 #include "image/elf.h"
 
 /* Real files stay far below these. */
-#define MAX_SEGMENTS 64
-#define MAX_NOTES    65536
+#define MAX_SEGMENTS      64
+#define MAX_NOTES         65536
+#define MAX_NOTE_SEGMENTS 16 /* linkers write two or three */
 
 #define PAGE 4096
 
@@ -159,11 +160,12 @@ static struct build_id find_build_id(const struct elf_input *in)
 
 	if (elf_getphdrnum(in->elf, &count) < 0)
 		return (struct build_id){ 0 };
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0, notes_seen = 0; i < count && notes_seen < MAX_NOTE_SEGMENTS; i++) {
 		GElf_Phdr head;
 		if (!gelf_getphdr(in->elf, (int)i, &head) || head.p_type != PT_NOTE ||
 		    head.p_filesz > MAX_NOTES || head.p_offset > INT64_MAX)
 			continue;
+		notes_seen++;
 		const Elf_Data *notes = elf_getdata_rawchunk(in->elf, (int64_t)head.p_offset,
 							     head.p_filesz, ELF_T_BYTE);
 		if (!notes || !notes->d_buf)

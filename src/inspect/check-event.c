@@ -336,7 +336,8 @@ void check_pmu(const struct doctor *d, struct finding *f)
 		finding_means(f, "hardware events can be counted and sampled");
 		return;
 	}
-	if (r < 0 && (err.cause == TALLY_CAUSE_PARANOID || err.cause == TALLY_CAUSE_SECCOMP)) {
+	/* Everything but these two says nothing about a PMU. */
+	if (r < 0 && err.cause != TALLY_CAUSE_NO_PMU && err.cause != TALLY_CAUSE_UNSUPPORTED) {
 		cannot(d, f, TALLY_FINDING_UNKNOWN, &err, 1);
 		return;
 	}

@@ -92,18 +92,6 @@ void check_paranoid(const struct doctor *d, struct finding *f)
 		finding_mend(f, "sysctl -w kernel.perf_event_paranoid=%d", paranoid > 1 ? 1 : 0);
 }
 
-/* "0 0 4294967295": the ids of the first user namespace, mapped to themselves. */
-static bool in_user_namespace(const struct doctor *d)
-{
-	char line[64];
-	unsigned long inside, outside, count;
-
-	if (proc_read_line(line, sizeof(line), d->root, "/proc/self/uid_map") < 0)
-		return false;
-	return sscanf(line, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
-	       (inside || outside || count != 4294967295u);
-}
-
 static void list_capabilities(const struct doctor *d, char *out, size_t size)
 {
 	static const struct {
@@ -128,7 +116,7 @@ void check_capabilities(const struct doctor *d, struct finding *f)
 	char list[96];
 
 	list_capabilities(d, list, sizeof(list));
-	if (in_user_namespace(d)) {
+	if (proc_in_user_namespace(d->root)) {
 		finding_set(f, TALLY_FINDING_LIMITED, "%s, in a user namespace", list);
 		finding_means(f,
 			      "perf events ask for capabilities of the first user namespace: those "
@@ -332,7 +320,7 @@ void check_processes(const struct doctor *d, struct finding *f)
 {
 	char options[512] = "";
 
-	if (has(d, CAP_SYS_PTRACE) && !in_user_namespace(d)) {
+	if (has(d, CAP_SYS_PTRACE) && !proc_in_user_namespace(d->root)) {
 		finding_set(f, TALLY_FINDING_OK, "all");
 		finding_means(f, "processes of all users can be attached to");
 		return;

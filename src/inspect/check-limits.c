@@ -50,7 +50,7 @@ void check_mlock(const struct doctor *d, struct finding *f)
 		finding_means(f, "how large rings may be is seen when one is opened");
 		return;
 	}
-	if ((s->capabilities >> CAP_IPC_LOCK & 1) || s->paranoid == -1 ||
+	if ((!s->in_user_namespace && s->capabilities >> CAP_IPC_LOCK & 1) || s->paranoid == -1 ||
 	    s->memlock_soft == UINT64_MAX) {
 		finding_set(f, TALLY_FINDING_OK, "not bound");
 		finding_means(f, "rings may be of any size");

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <tally/reader.h>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/vec.h"
 #include "profile/load.h"
@@ -23,6 +24,7 @@ struct file {
 	struct tally_loader *loader;
 	VEC(int) events; /* by the file's number: the profile's */
 	uint64_t first;  /* the earliest sample, as far as it was looked for */
+	bool bad_build_ids;
 };
 
 static bool is_clock(const struct tally_attr *attr)
@@ -165,7 +167,10 @@ static int prepare(struct file *f, struct tally_error *err)
 	r = add_events(f);
 	if (r == 0)
 		r = tally_reader_build_ids(f->reader, take_build_id, f);
-	return r < 0 ? error_nomem(err, "the recording's events and build-ids") : 0;
+	/* Those before a damaged entry were taken; the samples do not depend on the rest. */
+	f->bad_build_ids = r == -EBADMSG;
+	return r < 0 && r != -EBADMSG ? error_nomem(err, "the recording's events and build-ids")
+				      : 0;
 }
 
 static void tell_trouble(const struct file *f)
@@ -191,15 +196,22 @@ static bool has_group_reads(const struct file *f)
 
 static void tell_health(const struct file *f, const char *path, char *text, size_t size)
 {
-	const char *health = tally_reader_health(f->reader);
-	const char *reads = has_group_reads(f)
-				    ? "has samples with the counts of a group, which are "
-				      "not read yet: its other members show none"
-				    : NULL;
+	const char *const parts[] = {
+		tally_reader_health(f->reader),
+		f->bad_build_ids ? "has a damaged list of build-ids (feature BUILD_ID)" : NULL,
+		has_group_reads(f) ? "has samples with the counts of a group, which are not read "
+				     "yet: its other members show none"
+				   : NULL,
+	};
+	size_t used = 0;
 
-	if (size && (health || reads))
-		snprintf(text, size, "%s %s%s%s", path, health ? health : "",
-			 health && reads ? "; " : "", reads ? reads : "");
+	for (size_t i = 0; i < ARRAY_SIZE(parts) && used < size; i++) {
+		if (!parts[i])
+			continue;
+		int n = snprintf(text + used, size - used, "%s%s %s", used ? "; " : "",
+				 used ? "it" : path, parts[i]);
+		used += n > 0 ? (size_t)n : 0;
+	}
 }
 
 static void close_file(struct file *f)

@@ -192,8 +192,11 @@ static int drain_ring(struct tally_recorder *r, struct tally_ring *ring, uint64_
 	uint64_t bytes = 0;
 	int count = tally_ring_peek_to(ring, head, spans);
 
-	if (count <= 0)
-		return count;
+	if (count < 0)
+		return error_set(err, count, TALLY_CAUSE_CORRUPT,
+				 "the head of a ring is where no data can end");
+	if (!count)
+		return 0;
 	for (int i = 0; i < count; i++)
 		bytes += spans[i].iov_len;
 	uint64_t whole = tallier_add(&r->seen, spans, count);
@@ -300,22 +303,6 @@ static int add_kernel_build_id(struct tally_recorder *r)
 		      : 0;
 }
 
-/* CLOCK_DATA: version 1, clock id, and the same moment on the wall clock and on that clock, ns. */
-static int add_clock(struct tally_recorder *r)
-{
-	const struct tally_attr *attr = tally_sampler_attr(r->sampler, 0);
-	struct {
-		uint32_t version, clockid;
-		uint64_t wall_ns, clock_ns;
-	} data = { .version = 1, .clockid = (uint32_t)attr->clockid };
-
-	if (!(attr->flags & TALLY_ATTR_USE_CLOCKID))
-		return 0;
-	data.clock_ns = now((clockid_t)attr->clockid);
-	data.wall_ns = now(CLOCK_REALTIME);
-	return tally_writer_feature(r->writer, TALLY_FEATURE_CLOCK_DATA, &data, sizeof(data));
-}
-
 static int add_features(struct tally_recorder *r)
 {
 	const uint64_t span[2] = { r->seen.first_time, r->seen.last_time };
@@ -329,8 +316,6 @@ static int add_features(struct tally_recorder *r)
 	if (ret == 0 && r->seen.first_time)
 		ret = tally_writer_feature(r->writer, TALLY_FEATURE_SAMPLE_TIME, span,
 					   sizeof(span));
-	if (ret == 0)
-		ret = add_clock(r);
 	if (ret == 0)
 		ret = add_kernel_build_id(r);
 	if (ret == 0)

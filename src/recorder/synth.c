@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,6 +254,9 @@ static int emit_map(struct synth *s, int32_t pid, char *line, struct tally_error
 	if (perms[2] != 'x')
 		return 0;
 	const char *name = line[at] ? line + at : "//anon";
+	/* A path in /proc may be longer than PATH_MAX; the kernel's own records say so likewise. */
+	if (strlen(name) >= PATH_MAX)
+		name = "//toolong";
 	struct tally_record rec = {
 		.type = TALLY_RECORD_MMAP2,
 		.misc = TALLY_MISC_USER,

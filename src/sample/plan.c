@@ -230,7 +230,8 @@ static uint64_t mlock_budget(const struct tally_system *system)
 	uint64_t cpus = system->online_cpus > 0 ? (uint64_t)system->online_cpus : 1;
 	uint64_t budget;
 
-	if (system->paranoid == -1 || system->capabilities >> CAP_IPC_LOCK & 1)
+	if (system->paranoid == -1 ||
+	    (!system->in_user_namespace && system->capabilities >> CAP_IPC_LOCK & 1))
 		return UINT64_MAX;
 	if (__builtin_mul_overflow((uint64_t)kb * 1024, cpus, &budget) ||
 	    __builtin_add_overflow(budget, system->memlock_soft, &budget))

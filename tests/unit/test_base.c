@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* base: errors, options, arrays, buffers, tables, JSON, numbers and small files. */
+/* base: errors, options, arrays, buffers, tables, numbers and small files. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,7 +9,6 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/json.h"
 #include "base/proc.h"
 #include "base/vec.h"
 #include "tap.h"
@@ -142,29 +141,6 @@ static void strings_are_interned(void)
 	strings_done(&s);
 }
 
-static void json_is_valid_whatever_comes(void)
-{
-	struct buf b = { 0 };
-
-	json_open(&b, '{');
-	json_key(&b, "a\"b");
-	json_string(&b, "x\n\xff\xc3\xa9\xed\xa0\x80");
-	json_key(&b, "list");
-	json_open(&b, '[');
-	json_u64(&b, UINT64_MAX);
-	json_double(&b, 0.5);
-	json_double(&b, 1.0 / 0.0);
-	json_bool(&b, true);
-	json_null(&b);
-	json_close(&b, ']');
-	json_close(&b, '}');
-	check_str(
-		buf_text(&b),
-		"{\"a\\\"b\":\"x\\u000a\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\","
-		"\"list\":[18446744073709551615,0.5,null,true,null]}");
-	buf_done(&b);
-}
-
 static void numbers_are_whole_or_nothing(void)
 {
 	uint64_t u;
@@ -239,7 +215,6 @@ int main(void)
 	tap_run(vec_grows_and_refuses_overflow);
 	tap_run(map64_keeps_all_keys);
 	tap_run(strings_are_interned);
-	tap_run(json_is_valid_whatever_comes);
 	tap_run(numbers_are_whole_or_nothing);
 	tap_run(cpu_lists);
 	tap_run(files_below_a_root);

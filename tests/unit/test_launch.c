@@ -312,6 +312,24 @@ static uint64_t micros(struct timeval after, struct timeval before)
 			  before.tv_usec);
 }
 
+/* With SIGCHLD ignored the kernel reaps children itself: the end is seen, the status is lost. */
+static void reaped_by_somebody_else_is_echild(void)
+{
+	struct sigaction before, ignore = { .sa_handler = SIG_IGN };
+
+	sigaction(SIGCHLD, &ignore, &before);
+	struct tally_launch *launch = start("true", NULL, NULL);
+	if (check(launch != NULL)) {
+		check_int(tally_launch_go(launch, &err), 0);
+		check_int(tally_launch_wait(launch, -1, &end, &err), -ECHILD);
+		check_has(err.text, "SIGCHLD");
+		check_int(tally_launch_wait(launch, 0, &end, &err), -ECHILD);
+		check_int(tally_launch_kill(launch, SIGKILL), -ESRCH);
+		tally_launch_close(launch);
+	}
+	sigaction(SIGCHLD, &before, NULL);
+}
+
 static void times_and_memory_are_those_of_the_command(void)
 {
 	struct rusage before, after;
@@ -401,6 +419,7 @@ int main(void)
 	tap_run(the_child_has_default_handlers_and_our_mask);
 	tap_run(the_child_sees_no_descriptor_of_ours);
 	tap_run(being_killed_while_it_waits_is_seen);
+	tap_run(reaped_by_somebody_else_is_echild);
 	tap_run(times_and_memory_are_those_of_the_command);
 	tap_run(without_descriptors_nothing_starts_and_nothing_leaks);
 	tap_run(misuse_is_einval);

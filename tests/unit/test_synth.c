@@ -204,6 +204,26 @@ static void leader_that_ended(void)
 	fakeroot_remove(&root);
 }
 
+/* /proc shows paths of any length; perf_event_mmap_event() says "//toolong" for such. */
+static void path_beyond_path_max(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+	static char maps[9000];
+
+	require(fakeroot_make(&root));
+	make_process(&root);
+	int n = snprintf(maps, sizeof(maps), "00401000-00500000 r-xp 00001000 fe:00 11   /");
+	memset(maps + n, 'x', sizeof(maps) - (size_t)n - 2);
+	maps[sizeof(maps) - 2] = '\n';
+	fakeroot_file(&root, "/proc/41/maps", maps);
+	struct synth s = begin(&root);
+	check_int(synth_process(&s, 41, &err), 0);
+	check_str(record_at(4).mmap.filename, "//toolong");
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
 static void everything_and_what_is_gone(void)
 {
 	struct fakeroot root;
@@ -231,6 +251,7 @@ int main(void)
 	tap_run(process_threads_then_mappings);
 	tap_run(thread_alone_with_its_leader);
 	tap_run(leader_that_ended);
+	tap_run(path_beyond_path_max);
 	tap_run(everything_and_what_is_gone);
 	buf_done(&written);
 	return tap_end();
