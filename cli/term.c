@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages, terminal and pager. */
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "term.h"
@@ -51,6 +53,40 @@ unsigned term_width(FILE *to)
 	return size.ws_col;
 }
 
+static bool is_program(const char *folder, size_t len, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat s;
+	int n = snprintf(path, sizeof(path), "%.*s%s%s", (int)len, folder, len ? "/" : "", name);
+
+	return n > 0 && (size_t)n < sizeof(path) && stat(path, &s) == 0 && S_ISREG(s.st_mode) &&
+	       access(path, X_OK) == 0;
+}
+
+/* popen(3) starts a shell, which is there whatever the pager: its absence would show too late. */
+static bool can_run(const char *command)
+{
+	char name[PATH_MAX];
+	const char *path = getenv("PATH");
+
+	command += strspn(command, " \t");
+	size_t len = strcspn(command, " \t");
+	if (strcspn(command, "\"'\\$`=;&|<>(){}*?[~#!") < len)
+		return true; /* the shell's affair */
+	if (!len || len >= sizeof(name))
+		return false;
+	memcpy(name, command, len);
+	name[len] = '\0';
+	if (strchr(name, '/'))
+		return is_program("", 0, name);
+	for (; path; path = strchr(path, ':'), path += path != NULL) {
+		size_t folder = strcspn(path, ":");
+		if (is_program(folder ? path : ".", folder ? folder : 1, name))
+			return true;
+	}
+	return false;
+}
+
 FILE *pager_open(bool wanted)
 {
 	if (!wanted || !isatty(STDOUT_FILENO))
@@ -60,7 +96,7 @@ FILE *pager_open(bool wanted)
 		pager = getenv("PAGER");
 	if (!pager)
 		pager = "less";
-	if (!*pager || !strcmp(pager, "cat"))
+	if (!*pager || !strcmp(pager, "cat") || !can_run(pager))
 		return NULL;
 	/* less: quit when all fits, colours through, no clearing. */
 	setenv("LESS", "FRSX", 0);

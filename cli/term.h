@@ -19,7 +19,7 @@ unsigned term_width(FILE *to);
 
 /*
  * A pager on stdout ($TALLY_PAGER, $PAGER, less) when stdout is a terminal and `wanted`; NULL: none
- * runs, print to stdout. Close it with pager_close, which waits for it.
+ * runs or it is not there, print to stdout. Close it with pager_close, which waits for it.
  */
 FILE *pager_open(bool wanted);
 void pager_close(FILE *pager);
