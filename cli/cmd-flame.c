@@ -13,6 +13,7 @@
 #include "term.h"
 
 #define DEFAULT_PICTURE "flame.svg"
+#define MAX_WIDTH       100000 /* pixels; browsers draw no more */
 
 struct options {
 	struct filters filters;
@@ -27,7 +28,7 @@ static int draw(const struct loaded *l, const struct options *o, FILE *to, struc
 		.size = sizeof(flame),
 		.title = o->title,
 		.subtitle = o->subtitle,
-		.width = o->width > UINT32_MAX ? UINT32_MAX : (uint32_t)o->width,
+		.width = (uint32_t)o->width,
 	};
 
 	if (o->folded)
@@ -52,33 +53,51 @@ static void say_result(const struct loaded *l, const char *path)
 		fprintf(stderr, ", %.1f %% of the frames without a symbol",
 			100.0 * (double)h->unknown_frames / (double)h->frames);
 	if (!h->with_chain && h->samples)
-		fputs("; there are no call chains: 'tally record -g' records them", stderr);
+		fputs("; there are no call chains by frame pointers: 'tally record -g' records them",
+		      stderr);
 	fputc('\n', stderr);
 }
 
-static int draw_file(struct options *o)
+/* Into memory first: then an error of the profile leaves nothing behind, not on standard output
+ * either, and one of the file is known by its number. */
+static int write_drawing(const struct loaded *l, const struct options *o, struct output *output)
 {
-	const char *path = o->output ? o->output : o->folded ? "-" : DEFAULT_PICTURE;
 	struct tally_error err = { 0 };
-	struct output output;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *drawing = open_memstream(&text, &len);
+	int r = drawing ? draw(l, o, drawing, &err) : -ENOMEM;
+	int status = EXIT_DONE;
+
+	if (drawing && fclose(drawing) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r < 0) {
+		complain("flame", "%s", err.text[0] ? err.text : "no memory");
+		status = r == -EINVAL || r == -ENOENT ? EXIT_USAGE : EXIT_FAILED;
+		output_close(output, false, "flame");
+	} else if (!output_write(output, text, len, "flame") ||
+		   !output_close(output, true, "flame")) {
+		status = EXIT_FAILED;
+	}
+	free(text);
+	return status;
+}
+
+/* Closes the output. */
+static int draw_file(struct options *o, struct output *output)
+{
+	const char *path = output->path;
 	struct loaded loaded;
 	int status = profiles_load(&loaded, &o->filters, "flame");
 
-	if (status == EXIT_DONE && !output_open(&output, path, "flame")) {
+	if (status == EXIT_DONE)
+		status = write_drawing(&loaded, o, output);
+	else
+		output_close(output, false, "flame");
+	if (status == EXIT_DONE)
+		say_result(&loaded, path);
+	if (status == EXIT_DONE && loaded.failed)
 		status = EXIT_FAILED;
-	} else if (status == EXIT_DONE) {
-		int r = draw(&loaded, o, output.to, &err);
-		if (r < 0) {
-			complain("flame", "%s", err.text);
-			status = r == -EINVAL || r == -ENOENT ? EXIT_USAGE : EXIT_FAILED;
-		}
-		if (!output_close(&output, r == 0, "flame") && r == 0)
-			status = EXIT_FAILED;
-		else if (r == 0)
-			say_result(&loaded, path);
-		if (status == EXIT_DONE && loaded.failed)
-			status = EXIT_FAILED;
-	}
 	profiles_free(&loaded);
 	return status;
 }
@@ -138,35 +157,82 @@ static int record(const struct options *o, const char *path, char **argv)
 	return status;
 }
 
-/* The command's status is passed on when it was recorded and drawn. */
-static int draw_command(struct options *o, char **argv)
+/* Records into `folder` and draws it; the output is closed. */
+static int record_and_draw(struct options *o, struct output *output, const char *folder,
+			   char **argv)
 {
-	const char *tmp = getenv("TMPDIR");
-	char *folder = NULL, *path = NULL;
-	int status = EXIT_FAILED;
+	char *path;
 
-	if (asprintf(&folder, "%s/tally-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0 ||
-	    !mkdtemp(folder)) {
-		complain("flame", "cannot make a folder '%s': %s", folder ? folder : "",
-			 strerror(errno));
-		free(folder);
+	if (asprintf(&path, "%s/perf.data", folder) < 0) {
+		complain("flame", "no memory");
+		output_close(output, false, "flame");
 		return EXIT_FAILED;
 	}
-	if (asprintf(&path, "%s/perf.data", folder) >= 0) {
-		status = record(o, path, argv);
-		if (access(path, R_OK) == 0) {
-			o->filters.input = path;
-			/* What was asked for by name may have been granted under another. */
-			o->filters.query.event = NULL;
-			int drawn = draw_file(o);
-			status = drawn == EXIT_DONE ? status : drawn;
-			unlink(path);
-		}
+	int status = record(o, path, argv);
+	if (access(path, R_OK) == 0) {
+		o->filters.input = path;
+		/* What was asked for by name may have been granted under another. */
+		o->filters.query.event = NULL;
+		int drawn = draw_file(o, output);
+		status = drawn == EXIT_DONE ? status : drawn;
+		unlink(path);
+	} else {
+		output_close(output, false, "flame");
 	}
-	rmdir(folder);
-	free(folder);
 	free(path);
 	return status;
+}
+
+/* The command's status is passed on when it was recorded and drawn. */
+static int draw_command(struct options *o, struct output *output, char **argv)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *folder;
+	int status = EXIT_FAILED;
+
+	if (asprintf(&folder, "%s/tally-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0)
+		folder = NULL;
+	if (folder && mkdtemp(folder)) {
+		status = record_and_draw(o, output, folder, argv);
+		rmdir(folder);
+	} else {
+		complain("flame", "cannot make a folder '%s': %s", folder ? folder : "",
+			 strerror(errno));
+		hint("TMPDIR names another place for it");
+		output_close(output, false, "flame");
+	}
+	free(folder);
+	return status;
+}
+
+static bool check_options(const struct options *o, bool has_command)
+{
+	if (o->width > MAX_WIDTH) {
+		complain("flame", "--width: %" PRIu64 " is too big: it may be %d at most", o->width,
+			 MAX_WIDTH);
+		return false;
+	}
+	if (has_command && o->filters.input) {
+		complain("flame", "-i and a command exclude each other");
+		return false;
+	}
+	if (!has_command && o->freq) {
+		complain("flame", "-F is for a command to record, and there is none");
+		hint("'tally flame -F %s -- CMD' records one", o->freq);
+		return false;
+	}
+	return true;
+}
+
+/* Before anything is recorded: what was measured must not be lost for want of a place. */
+static int open_and_draw(struct options *o, char **argv)
+{
+	const char *path = o->output ? o->output : o->folded ? "-" : DEFAULT_PICTURE;
+	struct output output;
+
+	if (!output_open(&output, path, "flame"))
+		return EXIT_FAILED;
+	return *argv ? draw_command(o, &output, argv) : draw_file(o, &output);
 }
 
 static int run(int argc, char **argv)
@@ -186,7 +252,7 @@ static int run(int argc, char **argv)
 		  &o.folded },
 		{ 0, "title", "TEXT", "above the picture", ARG_TEXT, &o.title },
 		{ 0, "subtitle", "TEXT", "below the title", ARG_TEXT, &o.subtitle },
-		{ 0, "width", "PIXELS", "fixed (default: as wide as the window)", ARG_U64,
+		{ 0, "width", "PIXELS", "fixed (default: as wide as the window)", ARG_COUNT,
 		  &o.width },
 		{ 0 },
 	};
@@ -208,13 +274,7 @@ static int run(int argc, char **argv)
 		return args_status(at);
 	if (o.samples)
 		o.filters.query.flags |= TALLY_QUERY_BY_SAMPLES;
-	if (!argv[at])
-		return draw_file(&o);
-	if (o.filters.input) {
-		complain("flame", "-i and a command exclude each other");
-		return EXIT_USAGE;
-	}
-	return draw_command(&o, argv + at);
+	return check_options(&o, argv[at]) ? open_and_draw(&o, argv + at) : EXIT_USAGE;
 }
 
 const struct command cmd_flame = { "flame", "draw a recording, or a command, as a flame graph",

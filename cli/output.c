@@ -2,6 +2,7 @@
 /* Files that appear when they are whole. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,16 +11,39 @@
 #include "output.h"
 #include "term.h"
 
+static const struct {
+	int reason;
+	const char *remedy;
+} remedies[] = {
+	{ ENOENT, "the folder does not exist: make it, or choose another place with -o" },
+	{ ENOTDIR, "what stands before the last / is no folder: choose another place with -o" },
+	{ EISDIR, "that is a folder: name a file in it with -o" },
+	{ EACCES, "you may not write there: choose another place with -o" },
+	{ EPERM, "you may not write there: choose another place with -o" },
+	{ EROFS, "nothing can be written there: choose another place with -o" },
+	{ ENOSPC, "make room, or choose another place with -o" },
+	{ EDQUOT, "make room, or choose another place with -o" },
+};
+
 static bool fail(struct output *o, const char *command)
 {
 	int reason = errno;
 
-	complain(command, "cannot write '%s': %s", o->path, strerror(reason));
-	if (o->to)
+	if (o->to == stdout) {
+		__fpurge(stdout); /* or complain would try it once more */
+		complain(command, "cannot write to standard output: %s", strerror(reason));
+	} else {
+		complain(command, "cannot write '%s': %s", o->path, strerror(reason));
+	}
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
+		if (remedies[i].reason == reason)
+			hint("%s", remedies[i].remedy);
+	if (o->to && o->to != stdout)
 		fclose(o->to);
 	if (o->aside)
 		unlink(o->aside);
 	free(o->aside);
+	*o = (struct output){ 0 };
 	return false;
 }
 
@@ -82,6 +106,14 @@ bool output_open(struct output *o, const char *path, const char *command)
 		return fail(o, command);
 	}
 	return true;
+}
+
+bool output_write(struct output *o, const char *text, size_t len, const char *command)
+{
+	errno = EIO;
+	if (fwrite(text, 1, len, o->to) == len && fflush(o->to) == 0)
+		return true;
+	return fail(o, command);
 }
 
 bool output_close(struct output *o, bool good, const char *command)

@@ -4,11 +4,12 @@
 import os
 import re
 import stat
+import struct
 import sys
 import xml.etree.ElementTree as xml
 
-from handmade import Program, Recording
-from tapcli import TALLY, has, main, same, scratch, tally, test
+from handmade import SAMPLE, USER, Program, Recording
+from tapcli import TALLY, has, main, run, same, scratch, tally, test
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -116,14 +117,66 @@ def an_older_picture_stays_until_the_new_one_is_whole():
 
 
 @test
-def what_cannot_be_written_is_an_error():
+def what_cannot_be_written_is_an_error_with_a_remedy():
     with scratch() as folder:
         path = os.path.join(folder, "perf.data")
         example(path)
-        for target in (os.path.join(folder, "no/such/folder.svg"), "/dev/full"):
+        missing = os.path.join(folder, "no/such/folder.svg")
+        for target, reason, remedy in ((missing, "No such file or directory", "make it, or choose another"),
+                                       (folder, "Is a directory", "name a file in it"),
+                                       ("/dev/full", "No space left on device", "make room")):
             done = tally("flame", "-i", path, "-o", target)
             same(done.returncode, 1, f"the status for {target}")
-            has(done.stderr, "tally flame: cannot write")
+            first, second = done.stderr.splitlines()
+            same(first, f"tally flame: cannot write '{target}': {reason}", "the message")
+            has(second, remedy)
+
+
+@test
+def a_full_standard_output_is_said_once():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        example(path)
+        for words in (("flame", "--folded"), ("flame", "-o", "-"), ("report",)):
+            done = run("sh", "-c", '"$@" >/dev/full', "sh", TALLY, *words, "-i", path)
+            same(done.returncode, 1, f"the status of {words}")
+            first, second = done.stderr.splitlines()
+            same(first, f"tally {words[0]}: cannot write to standard output: No space left on device", "the message")
+            has(second, "make room")
+
+
+@test
+def a_command_is_not_run_when_its_picture_has_no_place():
+    with scratch() as folder:
+        ran = os.path.join(folder, "ran")
+        done = tally("flame", "-o", os.path.join(folder, "no/f.svg"), "--", "touch", ran)
+        same(done.returncode, 1, "the status")
+        same(os.listdir(folder), [], "the folder")
+
+
+@test
+def options_that_would_do_nothing_are_refused():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        example(path)
+        for words in (("-F", "10"), ("--width", "0"), ("--width", "100001"), ("--width", "99999999999")):
+            done = tally("flame", "-i", path, "-o", "-", *words)
+            same((done.returncode, done.stdout), (2, ""), f"the answer to {words}")
+        same(tally("flame", "-i", path, "-o", "-", "--width", "100000").returncode, 0, "the status")
+
+
+@test
+def chains_that_are_missing_are_those_by_frame_pointers():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        program = Program(TALLY)
+        r = Recording()
+        r.comm(1, 1, "flat")
+        r.map(1, program)
+        at = program.at(program.names(1)[0])
+        r.record(SAMPLE, USER, struct.pack("<QQiiQQQ", 1, at, 1, 1, 1000, 10, 0))
+        r.write(path)
+        has(tally("flame", "-i", path, "--folded").stderr, "there are no call chains by frame pointers: ")
 
 
 @test
