@@ -7,6 +7,7 @@
 
 #include "args.h"
 #include "command.h"
+#include "output.h"
 #include "profiles.h"
 #include "term.h"
 
@@ -158,6 +159,31 @@ static void print_foot(FILE *to, const struct loaded *l)
 			h->undecodable);
 }
 
+/* The table of one event, or nothing at all; where no head says which it is, its name does. */
+static int print_section(FILE *to, const struct loaded *l, const struct options *o, bool is_first,
+			 struct tally_error *err)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *section = open_memstream(&text, &len);
+
+	if (!section)
+		return -ENOMEM;
+	int r = tally_report_text(l->profile, &o->filters.query, &o->text, section, err);
+	if (fclose(section) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r == 0 && !is_first)
+		fputc('\n', to);
+	if (r == 0 && o->quiet) {
+		print_plain(to, o->filters.query.event);
+		fputc('\n', to);
+	}
+	if (r == 0)
+		fwrite(text, 1, len, to);
+	free(text);
+	return r;
+}
+
 /* One section for each event that has samples, as perf report does. */
 static int print_events(FILE *to, const struct loaded *l, struct options *o,
 			struct tally_error *err)
@@ -165,46 +191,56 @@ static int print_events(FILE *to, const struct loaded *l, struct options *o,
 	uint32_t events = tally_profile_events(l->profile);
 	int shown = 0, r = 0;
 
-	if (o->filters.query.event)
+	if (o->filters.query.event || events < 2)
 		return tally_report_text(l->profile, &o->filters.query, &o->text, to, err);
 	for (uint32_t i = 0; i < events && (r == 0 || r == -ENODATA); i++) {
 		o->filters.query.event = tally_profile_event_name(l->profile, i);
-		r = tally_report_text(l->profile, &o->filters.query, &o->text, to, err);
+		r = print_section(to, l, o, shown == 0, err);
 		shown += r == 0;
-		if (r == 0 && i + 1 < events)
-			fputs("\n", to);
 	}
 	return r == -ENODATA && shown ? 0 : r;
 }
 
-/* The sections are made first, so that an error leaves nothing on standard output. */
+static int print_report(FILE *to, const struct loaded *l, struct options *o,
+			struct tally_error *err)
+{
+	if (!o->quiet)
+		print_head(to, l);
+	int r = print_events(to, l, o, err);
+	if (r == 0 && !o->quiet)
+		print_foot(to, l);
+	return r;
+}
+
+static bool page(const struct options *o, const char *text, size_t len)
+{
+	struct output output;
+	FILE *pager = pager_open(o->pager);
+
+	if (!pager)
+		return output_open(&output, "-", "report") &&
+		       output_write(&output, text, len, "report");
+	fwrite(text, 1, len, pager); /* who leaves the pager early has seen enough */
+	pager_close(pager);
+	return true;
+}
+
+/* The report is made first, so that an error leaves nothing on standard output. */
 static int show(const struct loaded *l, struct options *o)
 {
 	struct tally_error err = { 0 };
 	char *text = NULL;
 	size_t len = 0;
-	FILE *body = open_memstream(&text, &len);
+	FILE *report = open_memstream(&text, &len);
 
-	if (!body) {
-		complain("report", "no memory");
-		return EXIT_FAILED;
-	}
 	o->text.flags |= term_colors(stdout) ? TALLY_TEXT_COLOR : 0;
-	int r = print_events(body, l, o, &err);
-	bool whole = fclose(body) == 0;
-	if (r == 0 && whole) {
-		FILE *pager = pager_open(o->pager), *to = pager ? pager : stdout;
-		if (!o->quiet)
-			print_head(to, l);
-		fwrite(text, 1, len, to);
-		if (!o->quiet)
-			print_foot(to, l);
-		whole = fflush(to) == 0 || pager; /* who leaves the pager early has seen enough */
-		pager_close(pager);
-	}
+	int r = report ? print_report(report, l, o, &err) : -ENOMEM;
+	if (report && fclose(report) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r < 0)
+		complain("report", "%s", err.text[0] ? err.text : "no memory");
+	bool whole = r == 0 && page(o, text, len);
 	free(text);
-	if (r < 0 || !whole)
-		complain("report", "%s", r < 0 ? err.text : "cannot write the report");
 	if (r < 0)
 		return r == -EINVAL || r == -ENOENT ? EXIT_USAGE : EXIT_FAILED;
 	return l->failed || !whole ? EXIT_FAILED : EXIT_DONE;
@@ -221,15 +257,15 @@ static int run(int argc, char **argv)
 		  ARG_TEXT, &o.filters.query.sort },
 		{ 0, "children", NULL, "count what a function called as its own too (default)",
 		  ARG_FLAG, &o.children },
-		{ 'g', "call-graph", "HOW", "graph or none, a least percentage, caller or callee",
-		  ARG_TEXT, &o.graph },
+		{ 'g', "call-graph", "[HOW]", "graph or none, a least percentage, caller or callee",
+		  ARG_MAYBE_TEXT, &o.graph },
 		{ 0, "no-call-graph", NULL, "the table alone", ARG_FLAG, &o.no_graph },
 		{ 'G', "inverted", NULL, "call graphs from callers down", ARG_FLAG, &o.inverted },
 		{ 'n', "show-nr-samples", NULL, "a column with the number of samples", ARG_FLAG,
 		  &o.samples },
 		{ 0, "percent-limit", "P", "leave out lines below P percent", ARG_PERCENT,
 		  &o.percent_limit },
-		{ 0, "lines", "N", "at most N lines of the table", ARG_U64, &o.lines },
+		{ 0, "lines", "N", "at most N lines of the table", ARG_COUNT, &o.lines },
 		{ 'q', "quiet", NULL, "the table alone, without lines that begin with #", ARG_FLAG,
 		  &o.quiet },
 		{ 0, "pager", NULL, "page on a terminal (default)", ARG_FLAG, &o.pager },

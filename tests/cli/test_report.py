@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """tally report, with perf report as the referee where there is one."""
+import errno
 import os
+import pty
 import re
+import subprocess
 import sys
 
 from handmade import Program, Recording
@@ -245,6 +248,78 @@ def colours_and_pager_stay_away_from_pipes():
         path = os.path.join(folder, "perf.data")
         example(path)
         assert "\033" not in tally("report", "-i", path, env={**os.environ, "PAGER": "false"}).stdout
+
+
+def on_terminal(*words, env):
+    """The command's output and status when it writes to a terminal."""
+    ours, theirs = pty.openpty()
+    done = subprocess.Popen([TALLY, *words], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE,
+                            env={**os.environ, "TERM": "dumb", **env})
+    os.close(theirs)
+    text = b""
+    try:
+        while piece := os.read(ours, 65536):
+            text += piece
+    except OSError as why:  # the way a terminal says that nobody has it open any more
+        same(why.errno, errno.EIO, "the error")
+    os.close(ours)
+    done.stderr.close()
+    return text.decode().replace("\r\n", "\n"), done.wait()
+
+
+@test
+def a_pager_that_is_not_there_loses_nothing():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        example(path)
+        plain = tally("report", "-i", path).stdout
+        script = os.path.join(folder, "pager")
+        with open(script, "w") as f:
+            f.write("#!/bin/sh\necho paged; cat\n")
+        os.chmod(script, 0o755)
+        os.mkdir(os.path.join(folder, "folder"))
+        search = folder + ":" + os.environ["PATH"]
+        for pager, want in (("nosuchpager", plain), ("/no/such/pager -R", plain), ("folder", plain), (" ", plain),
+                            (script, "paged\n" + plain), ("pager -x", "paged\n" + plain),
+                            ("A=b pager", "paged\n" + plain), ("cat", plain)):
+            env = {"PATH": search, "TALLY_PAGER": pager}
+            same(on_terminal("report", "-i", path, env=env), (want, 0), f"what {pager!r} shows")
+
+
+@test
+def the_kind_of_call_graph_may_be_left_out():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        example(path)
+        flat = tally("report", "-i", path, "--no-children").stdout
+        for words in (("-g", "--no-children"), ("--call-graph", "--no-children"), ("--no-children", "-g"),
+                      ("-g", "graph", "--no-children"), ("-ggraph", "--no-children")):
+            same(tally("report", "-i", path, *words).stdout, flat, f"the report with {words}")
+        none = tally("report", "-i", path, "-g", "none").stdout
+        same(tally("report", "-i", path, "-gnone").stdout, none, "the report with -gnone")
+        same(tally("report", "-i", path, "--call-graph=none").stdout, none, "the report with --call-graph=none")
+        same(tally("report", "-i", path, "--call-graph", "none").stdout, none, "the report with --call-graph none")
+        assert none != tally("report", "-i", path, "-g").stdout
+
+
+@test
+def quiet_tables_of_several_events_have_their_names():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        program = Program(TALLY)
+        r = Recording(events=("cpu-clock", "page-faults"))
+        r.comm(1, 1, "two")
+        r.map(1, program)
+        for event in (0, 1):
+            r.sample(1, 1, 1000 + event, 10, [program.at(program.names(2)[event])], event=event)
+        r.write(path)
+        lines = tally("report", "-i", path, "-q", "-g", "none").stdout.splitlines()
+        same([line for line in lines if "%" not in line and line], ["cpu-clock", "page-faults"], "the names")
+        same(lines[0], "cpu-clock", "the first line")
+        alone = tally("report", "-i", path, "-q", "-g", "none", "--event", "page-faults").stdout
+        assert "page-faults" not in alone
+        example(path)
+        assert "cpu-clock" not in tally("report", "-i", path, "-q").stdout
 
 
 if __name__ == "__main__":
