@@ -25,20 +25,31 @@ static const struct {
 	{ EDQUOT, "make room, or choose another place with -o" },
 };
 
+static void hint_remedy(int reason)
+{
+	for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
+		if (remedies[i].reason == reason)
+			hint("%s", remedies[i].remedy);
+}
+
+static bool fail_stdout(int reason, const char *command)
+{
+	__fpurge(stdout); /* or complain would try it once more */
+	complain(command, "cannot write to standard output: %s", strerror(reason));
+	if (reason == ENOSPC || reason == EDQUOT)
+		hint("make room where it leads to");
+	return false;
+}
+
 static bool fail(struct output *o, const char *command)
 {
 	int reason = errno;
 
-	if (o->to == stdout) {
-		__fpurge(stdout); /* or complain would try it once more */
-		complain(command, "cannot write to standard output: %s", strerror(reason));
-	} else {
-		complain(command, "cannot write '%s': %s", o->path, strerror(reason));
-	}
-	for (size_t i = 0; i < sizeof(remedies) / sizeof(*remedies); i++)
-		if (remedies[i].reason == reason)
-			hint("%s", remedies[i].remedy);
-	if (o->to && o->to != stdout)
+	if (o->to == stdout)
+		return fail_stdout(reason, command);
+	complain(command, "cannot write '%s': %s", o->path, strerror(reason));
+	hint_remedy(reason);
+	if (o->to)
 		fclose(o->to);
 	if (o->aside)
 		unlink(o->aside);
