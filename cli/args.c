@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +22,8 @@ static bool at_end(const struct arg *arg)
 
 static void print_help(const struct args *args)
 {
-	printf("Usage: tally %s %s\n\n%s\n\nOptions:\n", args->command, args->synopsis,
-	       args->description);
+	printf("Usage: tally %s%s%s\n\n%s\n\nOptions:\n", args->command, *args->synopsis ? " " : "",
+	       args->synopsis, args->description);
 	for (const struct arg *a = args->table; !at_end(a); a++) {
 		char left[64], letter[4] = "  ";
 
@@ -41,72 +40,93 @@ static void print_help(const struct args *args)
 		printf("\nExamples:\n%s", args->examples);
 }
 
-static bool read_number(const char *text, uint64_t *out, const char **rest)
+/* What became of a value. */
+enum verdict {
+	TAKEN,
+	WRONG,
+	TOO_BIG
+};
+
+static enum verdict read_number(const char *text, uint64_t *out, const char **rest)
 {
 	char *end;
 
 	if (!isdigit((unsigned char)*text))
-		return false;
+		return WRONG;
 	errno = 0;
 	*out = strtoull(text, &end, 0);
 	*rest = end;
-	return !errno;
+	return errno == ERANGE ? TOO_BIG : TAKEN;
 }
 
-static bool read_size(const char *text, uint64_t *out)
+static enum verdict read_whole(const char *text, uint64_t least, uint64_t *out)
+{
+	const char *rest = text;
+	uint64_t number = 0;
+	enum verdict verdict = read_number(text, &number, &rest);
+
+	if (*rest || (verdict == TAKEN && number < least))
+		return WRONG;
+	if (verdict == TAKEN)
+		*out = number;
+	return verdict;
+}
+
+static enum verdict read_size(const char *text, uint64_t *out)
 {
 	static const char units[] = "BKMG";
 	const char *rest;
+	enum verdict verdict = read_number(text, out, &rest);
 
-	if (!read_number(text, out, &rest))
-		return false;
-	if (!*rest)
-		return true;
+	if (verdict == WRONG || !*rest)
+		return verdict;
 	const char *unit = strchr(units, toupper((unsigned char)*rest));
 	if (!unit || rest[1])
-		return false;
+		return WRONG;
 	unsigned shift = 10 * (unsigned)(unit - units);
-	if (*out > UINT64_MAX >> shift)
-		return false;
+	if (verdict == TOO_BIG || *out > UINT64_MAX >> shift)
+		return TOO_BIG;
 	*out <<= shift;
-	return true;
+	return TAKEN;
 }
 
-static bool read_double(const char *text, double low, double high, double *out)
+static enum verdict read_double(const char *text, double low, double high, double *out)
 {
 	char *end;
+	double v = strtod(text, &end); /* HUGE_VAL or 0 beyond the range of a double */
 
-	errno = 0;
-	double v = strtod(text, &end);
-	if (end == text || *end || errno || !isfinite(v) || v < low || v > high)
-		return false;
+	if (end == text || *end || !(v >= low))
+		return WRONG;
+	if (v > high)
+		return TOO_BIG;
 	*out = v;
-	return true;
+	return TAKEN;
 }
 
-static bool add_text(struct texts *list, const char *value)
+static enum verdict add_text(struct texts *list, const char *value)
 {
 	if (list->count == sizeof(list->at) / sizeof(*list->at))
-		return false;
+		return TOO_BIG;
 	list->at[list->count++] = value;
-	return true;
+	return TAKEN;
 }
 
-static bool store(const struct arg *arg, const char *value, bool negated)
+static enum verdict store(const struct arg *arg, const char *value, bool negated)
 {
-	const char *rest;
-
 	switch (arg->kind) {
 	case ARG_FLAG:
 		*(bool *)arg->to = !negated;
-		return true;
+		return TAKEN;
 	case ARG_TEXT:
-		*(const char **)arg->to = value;
-		return true;
+	case ARG_MAYBE_TEXT:
+		*(const char **)arg->to = value ? value : "";
+		return TAKEN;
 	case ARG_TEXTS:
 		return add_text(arg->to, value);
 	case ARG_U64:
-		return read_number(value, arg->to, &rest) && !*rest;
+		return read_whole(value, 0, arg->to);
+	case ARG_COUNT:
+		return read_whole(value, 1, arg->to);
 	case ARG_SIZE:
 		return read_size(value, arg->to);
 	case ARG_SECONDS:
@@ -114,25 +134,102 @@ static bool store(const struct arg *arg, const char *value, bool negated)
 	case ARG_PERCENT:
 		return read_double(value, 0, 100, arg->to);
 	}
-	return false;
+	return WRONG;
 }
 
-static const char *expected(enum arg_kind kind)
+/* What a value has to be, and the most that it may be. */
+static const struct {
+	const char *what, *most;
+} expected[] = {
+	[ARG_U64] = { "a whole number", "18446744073709551615" },
+	[ARG_COUNT] = { "a whole number above 0", "18446744073709551615" },
+	[ARG_SIZE] = { "a number of bytes, as 512K or 8M", "18446744073709551615 bytes" },
+	[ARG_SECONDS] = { "a number of seconds, 0.000000001 at least", "1000000000 seconds" },
+	[ARG_PERCENT] = { "a percentage from 0 to 100", "100" },
+};
+
+static void refuse(const struct args *args, const struct arg *arg, const char *value,
+		   enum verdict verdict)
 {
-	switch (kind) {
-	case ARG_U64:
-		return "a whole number";
-	case ARG_SIZE:
-		return "a number of bytes, as 512K or 8M";
-	case ARG_SECONDS:
-		return "a number of seconds above 0";
-	case ARG_PERCENT:
-		return "a percentage from 0 to 100";
-	case ARG_TEXTS:
-		return "one of at most 64 values";
-	default:
-		return "a value";
+	char name[64];
+
+	if (arg->name)
+		snprintf(name, sizeof(name), "--%s", arg->name);
+	else
+		snprintf(name, sizeof(name), "-%c", arg->letter);
+	if (arg->kind == ARG_TEXTS)
+		complain(args->command, "%s may be given %zu times, not more", name,
+			 sizeof(((struct texts *)0)->at) / sizeof(char *));
+	else if (verdict == TOO_BIG)
+		complain(args->command, "%s: '%s' is too big: it may be %s at most", name, value,
+			 expected[arg->kind].most);
+	else
+		complain(args->command, "%s: '%s' is not %s", name, value,
+			 expected[arg->kind].what);
+}
+
+/* The table as getopt_long wants it. */
+struct scan {
+	struct option longs[2 * MAX_ARGS + 2];
+	char shorts[3 * MAX_ARGS + 4], negatives[MAX_ARGS][40];
+	size_t n, s;
+};
+
+/* The opposite of "no-inherit" is "inherit". */
+static const char *negate(char *to, size_t size, const char *name)
+{
+	if (!strncmp(name, "no-", 3))
+		snprintf(to, size, "%s", name + 3);
+	else
+		snprintf(to, size, "no-%s", name);
+	return to;
+}
+
+static void add_option(struct scan *scan, const struct arg *a, int i)
+{
+	int value = a->kind == ARG_FLAG         ? no_argument
+		    : a->kind == ARG_MAYBE_TEXT ? optional_argument
+						: required_argument;
+
+	if (a->letter) {
+		scan->shorts[scan->s++] = a->letter;
+		for (int colons = value; colons > 0; colons--)
+			scan->shorts[scan->s++] = ':';
 	}
+	if (!a->name)
+		return;
+	scan->longs[scan->n++] = (struct option){ a->name, value, NULL, LONG_BASE + 2 * i };
+	if (a->kind == ARG_FLAG)
+		scan->longs[scan->n++] = (struct option){
+			negate(scan->negatives[i], sizeof(scan->negatives[i]), a->name),
+			no_argument, NULL, LONG_BASE + 2 * i + 1
+		};
+}
+
+static void scan_init(struct scan *scan, const struct args *args, bool mixed)
+{
+	*scan = (struct scan){ 0 };
+	if (!mixed)
+		scan->shorts[scan->s++] = '+';
+	scan->shorts[scan->s++] = ':';
+	scan->shorts[scan->s++] = 'h';
+	for (int i = 0; !at_end(&args->table[i]) && i < MAX_ARGS; i++)
+		add_option(scan, &args->table[i], i);
+	scan->longs[scan->n] = (struct option){ "help", no_argument, NULL, 'h' };
+}
+
+/* What getopt_long answers '?' or ':' to. It names letters in optopt, and long names not at all. */
+static void refuse_option(const struct args *args, int opt, const char *word)
+{
+	const char letter[] = { '-', (char)optopt, '\0' };
+	bool is_letter = optopt > 0 && optopt < LONG_BASE && strncmp(word, "--", 2) != 0;
+
+	complain(args->command,
+		 opt == ':'             ? "option '%s' needs a value"
+		 : optopt && !is_letter ? "option '%s' takes no value"
+					: "there is no option '%s'",
+		 is_letter ? letter : word);
+	hint("'tally %s -h' lists the options", args->command);
 }
 
 static const struct arg *find(const struct args *args, int opt, bool *negated)
@@ -142,69 +239,43 @@ static const struct arg *find(const struct args *args, int opt, bool *negated)
 		*negated = (opt - LONG_BASE) & 1;
 		return &args->table[(opt - LONG_BASE) / 2];
 	}
-	for (const struct arg *a = args->table; !at_end(a); a++)
-		if (a->letter == opt)
-			return a;
-	return NULL;
+	const struct arg *a = args->table;
+	while (a->letter != opt)
+		a++;
+	return a;
+}
+
+/* A value that may be missing is, for getopt, only ever part of the same word. */
+static const char *next_value(int argc, char **argv)
+{
+	return optind < argc && argv[optind][0] != '-' ? argv[optind++] : NULL;
 }
 
 static int parse(const struct args *args, int argc, char **argv, bool mixed)
 {
-	struct option longs[2 * MAX_ARGS + 2] = { 0 };
-	char shorts[2 * MAX_ARGS + 4], negatives[MAX_ARGS][40];
-	size_t n = 0, s = 0;
+	struct scan scan;
+	int opt;
 
-	if (!mixed)
-		shorts[s++] = '+';
-	shorts[s++] = ':';
-	shorts[s++] = 'h';
-	for (int i = 0; !at_end(&args->table[i]) && i < MAX_ARGS; i++) {
-		const struct arg *a = &args->table[i];
-		bool flag = a->kind == ARG_FLAG;
-		if (a->letter) {
-			shorts[s++] = a->letter;
-			if (!flag)
-				shorts[s++] = ':';
-		}
-		if (!a->name)
-			continue;
-		longs[n++] = (struct option){ a->name, !flag, NULL, LONG_BASE + 2 * i };
-		if (flag) {
-			/* The opposite of "no-inherit" is "inherit". */
-			if (!strncmp(a->name, "no-", 3))
-				snprintf(negatives[i], sizeof(negatives[i]), "%s", a->name + 3);
-			else
-				snprintf(negatives[i], sizeof(negatives[i]), "no-%s", a->name);
-			longs[n++] = (struct option){ negatives[i], 0, NULL,
-						      LONG_BASE + 2 * i + 1 };
-		}
-	}
-	shorts[s] = '\0';
-	longs[n] = (struct option){ "help", 0, NULL, 'h' };
-
+	scan_init(&scan, args, mixed);
 	optind = 0;
 	opterr = 0;
-	int opt;
-	while ((opt = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, scan.shorts, scan.longs, NULL)) != -1) {
 		bool negated;
 		if (opt == 'h') {
 			print_help(args);
 			return -1;
 		}
-		const char *given = argv[optind - 1];
 		if (opt == '?' || opt == ':') {
-			complain(args->command,
-				 opt == ':' ? "option '%s' needs a value"
-					    : "there is no option '%s'",
-				 given);
-			hint("'tally %s -h' lists the options", args->command);
+			refuse_option(args, opt, argv[optind - 1]);
 			return -2;
 		}
 		const struct arg *a = find(args, opt, &negated);
-		if (!a || !store(a, optarg, negated)) {
-			complain(args->command, "%s%s%c: '%s' is not %s", a && a->name ? "--" : "-",
-				 a && a->name ? a->name : "", a && !a->name ? a->letter : ' ',
-				 optarg ? optarg : "", a ? expected(a->kind) : "an option");
+		const char *value = optarg;
+		if (!value && a->kind == ARG_MAYBE_TEXT)
+			value = next_value(argc, argv);
+		enum verdict verdict = store(a, value, negated);
+		if (verdict != TAKEN) {
+			refuse(args, a, value, verdict);
 			return -2;
 		}
 	}

@@ -6,6 +6,7 @@
 
 #include "args.h"
 #include "command.h"
+#include "term.h"
 
 static int run(int argc, char **argv)
 {
@@ -21,6 +22,11 @@ static int run(int argc, char **argv)
 
 	if (at < 0)
 		return args_status(at);
+	if (argv[at]) {
+		complain("version", "'%s' is no option", argv[at]);
+		hint("it takes none but -h");
+		return EXIT_USAGE;
+	}
 	printf("tally %s\n", tally_version());
 	if (uname(&kernel) == 0)
 		printf("kernel %s %s\n", kernel.release, kernel.machine);
