@@ -39,8 +39,8 @@
 
 /*
  * Options structs begin with `uint32_t size, flags;`. Zero in any other field means the default,
- * and a NULL pointer means all defaults. A size of 0 is -EINVAL; a non-zero byte behind the fields
- * that this library knows is -E2BIG. TALLY_OPTS fills in the size:
+ * and a NULL pointer means all defaults. A size of 0 is -EINVAL; a flag that this library does not
+ * know is -EINVAL, a non-zero byte behind the fields that it knows -E2BIG. TALLY_OPTS fills in the size:
  *
  *	tally_sampler_open(&s, events, target, TALLY_OPTS(sampler, .freq = 999), &err);
  */

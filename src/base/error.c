@@ -67,9 +67,10 @@ void error_prefix(struct tally_error *err, const char *fmt, ...)
 	make_printable(err->text);
 }
 
-int opts_read(void *out, size_t known, const void *opts, struct tally_error *err)
+int opts_read(void *out, size_t known, uint32_t known_flags, const void *opts,
+	      struct tally_error *err)
 {
-	uint32_t size;
+	uint32_t size, flags;
 
 	memset(out, 0, known);
 	if (!opts)
@@ -79,6 +80,11 @@ int opts_read(void *out, size_t known, const void *opts, struct tally_error *err
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "an options struct has size %u: set .size, or use TALLY_OPTS",
 				 size);
+	memcpy(&flags, (const char *)opts + sizeof(size), sizeof(flags));
+	if (flags & ~known_flags)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "an options struct has flags %#x, of which this library knows %#x",
+				 flags, flags & known_flags);
 	const unsigned char *bytes = opts;
 	for (size_t i = known; i < size; i++)
 		if (bytes[i])

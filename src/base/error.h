@@ -24,8 +24,11 @@ TALLY_PRINTF(2, 3) void error_prefix(struct tally_error *err, const char *fmt, .
 /*
  * Checks an options struct that the caller filled: `opts` may be NULL, its size must hold
  * {size, flags}, and bytes behind `known` must be zero. Copies min(size, known) bytes to `out`,
- * zeroes the rest of `out`. Errors: -EINVAL, -E2BIG.
+ * zeroes the rest of `out`. A bit of `flags`, its second word, that is not in `known_flags` is -EINVAL:
+ * a caller that is newer than the library must not believe that it got what it asked for.
+ * Errors: -EINVAL, -E2BIG.
  */
-int opts_read(void *out, size_t known, const void *opts, struct tally_error *err);
+int opts_read(void *out, size_t known, uint32_t known_flags, const void *opts,
+	      struct tally_error *err);
 
 #endif

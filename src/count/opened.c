@@ -177,14 +177,11 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 		struct tally_error *err)
 {
 	struct opening how = { .events = events, .target = target, .err = err };
-	int r = opts_read(&how.opts, sizeof(how.opts), opts, err);
+	int r = opts_read(&how.opts, sizeof(how.opts),
+			  TALLY_COUNTER_ENABLED | TALLY_COUNTER_NO_INHERIT, opts, err);
 
 	if (r < 0)
 		return r;
-	if (how.opts.flags & ~(uint32_t)(TALLY_COUNTER_ENABLED | TALLY_COUNTER_NO_INHERIT))
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "the flags %#x of tally_counter_opts are not all known",
-				 how.opts.flags);
 	how.attrs = calloc(members, sizeof(*how.attrs));
 	if (!how.attrs)
 		return error_nomem(err, "the counters");

@@ -21,15 +21,15 @@
 int events_opts_read(struct tally_events_opts *out, const struct tally_events_opts *opts,
 		     struct tally_error *err)
 {
-	int r = opts_read(out, sizeof(*out), opts, err);
+	int r = opts_read(out, sizeof(*out), 0, opts, err);
 
 	if (r < 0)
 		return r;
-	if (out->flags || out->reserved || out->fallback & ~FALLBACKS)
+	if (out->reserved || out->fallback & ~FALLBACKS)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "struct tally_events_opts has flags %#x, fallback %#x, of which "
-				 "this library knows only fallback %#x",
-				 out->flags, out->fallback, (unsigned)FALLBACKS);
+				 "struct tally_events_opts has fallback %#x, of which this library "
+				 "knows %#x",
+				 out->fallback, out->fallback & (unsigned)FALLBACKS);
 	if (!out->fallback)
 		out->fallback = TALLY_FALLBACK_NEWER_BITS;
 	return 0;

@@ -61,16 +61,13 @@ int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
 			 const struct tally_symbolizer_opts *opts, struct tally_error *err)
 {
 	struct tally_symbolizer_opts own;
-	int r = opts_read(&own, sizeof(own), opts, err);
+	int r = opts_read(&own, sizeof(own), TALLY_SYMBOLIZER_MANGLED, opts, err);
 
 	if (r < 0)
 		return r;
 	if (!maps)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "a symbolizer needs maps: pass what tally_maps_new() made");
-	if (own.flags & ~(uint32_t)TALLY_SYMBOLIZER_MANGLED)
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "a symbolizer's flags are %#x, which has unknown bits", own.flags);
 	struct tally_symbolizer *s = calloc(1, sizeof(*s));
 	if (!s)
 		return error_nomem(err, "a symbolizer");

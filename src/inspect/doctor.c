@@ -107,7 +107,7 @@ int tally_doctor_run(const struct tally_doctor_opts *opts,
 	struct tally_doctor_opts known;
 	struct doctor d = { 0 };
 
-	int r = opts_read(&known, sizeof(known), opts, err);
+	int r = opts_read(&known, sizeof(known), 0, opts, err);
 	if (r < 0)
 		return r;
 	d.root = known.root ? known.root : "";

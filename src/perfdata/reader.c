@@ -177,12 +177,8 @@ fail:
 static int check_opts(const struct tally_reader_opts *opts, struct tally_error *err)
 {
 	struct tally_reader_opts o;
-	int r = opts_read(&o, sizeof(o), opts, err);
 
-	if (r == 0 && o.flags)
-		r = error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-			      "tally_reader_opts.flags %#x has unknown bits", o.flags);
-	return r;
+	return opts_read(&o, sizeof(o), 0, opts, err);
 }
 
 int tally_reader_open(struct tally_reader **out, const char *path,

@@ -53,13 +53,10 @@ int tally_writer_open(struct tally_writer **out, const char *path,
 		      const struct tally_writer_opts *opts, struct tally_error *err)
 {
 	struct tally_writer_opts o;
-	int r = opts_read(&o, sizeof(o), opts, err);
+	int r = opts_read(&o, sizeof(o), TALLY_WRITER_NO_OLD, opts, err);
 
 	if (r < 0)
 		return r;
-	if (o.flags & ~(uint32_t)TALLY_WRITER_NO_OLD)
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "tally_writer_opts.flags %#x has unknown bits", o.flags);
 	struct tally_writer *w = calloc(1, sizeof(*w));
 	if (!w)
 		return error_nomem(err, path);

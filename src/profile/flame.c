@@ -292,7 +292,7 @@ static int draw(struct flame *f)
 
 static int read_opts(struct flame *f, const struct tally_flame_opts *opts, struct tally_error *err)
 {
-	int r = opts_read(&f->opts, sizeof(f->opts), opts, err);
+	int r = opts_read(&f->opts, sizeof(f->opts), 0, opts, err);
 
 	if (r < 0)
 		return r;

@@ -234,7 +234,7 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 		*health = none;
 	if (health_text && health_text_size)
 		*health_text = '\0';
-	int r = opts_read(&f.opts, sizeof(f.opts), opts, err);
+	int r = opts_read(&f.opts, sizeof(f.opts), 0, opts, err);
 	if (r == 0)
 		r = tally_reader_open(&f.reader, path, NULL, err);
 	if (r == 0)

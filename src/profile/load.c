@@ -70,7 +70,7 @@ int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
 
 	if (!l)
 		return error_nomem(err, "a loader");
-	int r = opts_read(&l->opts, sizeof(l->opts), opts, err);
+	int r = opts_read(&l->opts, sizeof(l->opts), 0, opts, err);
 	if (r < 0) {
 		free(l);
 		return r;

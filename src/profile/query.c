@@ -212,7 +212,7 @@ int query_open(struct query *q, const struct tally_profile *profile,
 	       const struct tally_query_opts *opts, struct tally_error *err)
 {
 	struct tally_query_opts o;
-	int r = opts_read(&o, sizeof(o), opts, err);
+	int r = opts_read(&o, sizeof(o), TALLY_QUERY_BY_SAMPLES, opts, err);
 
 	*q = (struct query){ .profile = profile };
 	if (r < 0)

@@ -11,6 +11,10 @@
 #include "profile/names.h"
 #include "profile/tree.h"
 
+#define KNOWN_FLAGS                                                                             \
+	(TALLY_TEXT_NO_CHILDREN | TALLY_TEXT_NO_GRAPH | TALLY_TEXT_CALLER | TALLY_TEXT_CALLEE | \
+	 TALLY_TEXT_COLOR | TALLY_TEXT_SAMPLES | TALLY_TEXT_NO_HEADER)
+
 #define GRAPH_LIMIT   0.5 /* percent, as perf report */
 #define RED_PERCENT   5.0 /* shares from which perf report shows colours */
 #define GREEN_PERCENT 0.5
@@ -279,7 +283,7 @@ static int print_report(struct text *t)
 
 static int read_opts(struct text *t, const struct tally_text_opts *opts, struct tally_error *err)
 {
-	int r = opts_read(&t->opts, sizeof(t->opts), opts, err);
+	int r = opts_read(&t->opts, sizeof(t->opts), KNOWN_FLAGS, opts, err);
 
 	if (r < 0)
 		return r;

@@ -29,6 +29,9 @@
 
 #define DEFAULT_PATH "perf.data"
 
+#define KNOWN_FLAGS \
+	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
+
 /* The kernel's build-id is in an ELF note of a few hundred bytes. */
 #define NOTES_LIMIT 65536
 
@@ -117,7 +120,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 
 	if (!r)
 		return error_nomem(err, "a recorder");
-	int ret = opts_read(&r->opts, sizeof(r->opts), opts, err);
+	int ret = opts_read(&r->opts, sizeof(r->opts), KNOWN_FLAGS, opts, err);
 	if (ret < 0)
 		goto fail;
 	if (!r->opts.path)

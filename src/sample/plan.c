@@ -118,13 +118,9 @@ int plan_init(struct plan *plan, const struct tally_events *events,
 	      struct tally_error *err)
 {
 	*plan = (struct plan){ .count = tally_events_count(events) };
-	int r = opts_read(&plan->opts, sizeof(plan->opts), opts, err);
+	int r = opts_read(&plan->opts, sizeof(plan->opts), KNOWN_FLAGS, opts, err);
 	if (r < 0)
 		return r;
-	if (plan->opts.flags & ~KNOWN_FLAGS)
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "the flags %#x of tally_sampler_opts are not all known",
-				 plan->opts.flags);
 	r = tally_system_read(&plan->system, sizeof(plan->system), plan->opts.root, err);
 	if (r < 0)
 		return r;

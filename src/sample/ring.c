@@ -100,7 +100,7 @@ int tally_ring_open(struct tally_ring **out, int fd, const struct tally_ring_opt
 	struct tally_ring *ring;
 	void *memory = NULL;
 
-	int r = opts_read(&o, sizeof(o), opts, err);
+	int r = opts_read(&o, sizeof(o), 0, opts, err);
 	if (r < 0)
 		return r;
 	uint64_t bytes = ring_bytes(o.bytes);

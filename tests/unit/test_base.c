@@ -66,18 +66,25 @@ static void options_may_be_older_or_newer(void)
 		uint64_t newer;
 	} big = { .known = { .size = sizeof(big), .a = 1, .b = 2 } };
 
-	check_int(opts_read(&out, sizeof(out), NULL, &err), 0);
+	check_int(opts_read(&out, sizeof(out), 3, NULL, &err), 0);
 	check_u64(out.a, 0);
-	check_int(opts_read(&out, sizeof(out), &big, &err), 0);
+	check_int(opts_read(&out, sizeof(out), 3, &big, &err), 0);
 	check_u64(out.b, 2);
+	big.known.flags = 2;
+	check_int(opts_read(&out, sizeof(out), 3, &big, &err), 0);
+	check_u64(out.flags, 2);
+	big.known.flags = 4;
+	check_int(opts_read(&out, sizeof(out), 3, &big, &err), -EINVAL);
+	check_has(err.text, "0x4");
+	big.known.flags = 0;
 	big.newer = 1;
-	check_int(opts_read(&out, sizeof(out), &big, &err), -E2BIG);
+	check_int(opts_read(&out, sizeof(out), 3, &big, &err), -E2BIG);
 	big.known.size = 16; /* compiled before `b` existed */
-	check_int(opts_read(&out, sizeof(out), &big, &err), 0);
+	check_int(opts_read(&out, sizeof(out), 3, &big, &err), 0);
 	check_u64(out.a, 1);
 	check_u64(out.b, 0);
 	big.known.size = 0;
-	check_int(opts_read(&out, sizeof(out), &big, &err), -EINVAL);
+	check_int(opts_read(&out, sizeof(out), 3, &big, &err), -EINVAL);
 	check_has(err.text, "TALLY_OPTS");
 }
 
