@@ -79,10 +79,11 @@ static bool can_run(const char *command)
 	name[len] = '\0';
 	if (strchr(name, '/'))
 		return is_program("", 0, name);
-	for (; path; path = strchr(path, ':'), path += path != NULL) {
+	while (path) {
 		size_t folder = strcspn(path, ":");
 		if (is_program(folder ? path : ".", folder ? folder : 1, name))
 			return true;
+		path = path[folder] ? path + folder + 1 : NULL;
 	}
 	return false;
 }
