@@ -39,6 +39,7 @@ struct job {
 	char **argv;
 	const char **cmdline; /* words for the file's header */
 	uint64_t started_ns;
+	bool all_ended; /* the recording is over since nothing is left of the command */
 };
 
 static volatile sig_atomic_t interrupts;
@@ -210,6 +211,14 @@ static void show_progress(struct job *s, uint64_t *shown)
 	fputs("\033[K", stderr);
 }
 
+static bool is_full(struct job *s)
+{
+	struct tally_recording now;
+
+	tally_recorder_progress(s->recorder, &now);
+	return s->o.max_size && now.bytes >= s->o.max_size;
+}
+
 /* Runs until the target ends, the time is over, a signal comes or writing fails. */
 static int loop(struct job *s, struct tally_exit *end, struct tally_error *err)
 {
@@ -236,6 +245,8 @@ static int loop(struct job *s, struct tally_exit *end, struct tally_error *err)
 	}
 	if (shown != s->started_ns && !s->o.quiet && isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
+	s->all_ended = r == 0 && s->target.scope == TALLY_SCOPE_COMMAND && !s->o.no_inherit &&
+		       !is_full(s);
 	return r < 0 ? r : 0;
 }
 
@@ -244,7 +255,10 @@ static void end_command(struct job *s, struct tally_exit *end)
 {
 	int before = interrupts, got;
 
-	got = tally_launch_wait(s->launch, 0, end, NULL);
+	/* Its events end a moment before it can be waited for. */
+	do
+		got = tally_launch_wait(s->launch, s->all_ended ? -1 : 0, end, NULL);
+	while (got == -EINTR && interrupts == before);
 	if (got == 1 || got == -ECHILD)
 		return;
 	if (!s->o.quiet)

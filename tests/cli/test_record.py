@@ -140,6 +140,10 @@ def statuses():
         path = d + "/perf.data"
         same(tally("record", "-o", path, "--", "sh", "-c", "exit 7").returncode, 7)
         same(tally("record", "-o", path, "--", "sh", "-c", "kill -9 $$").returncode, 137)
+        for _ in range(20):  # one that ends by itself is not ended by us
+            out = tally("record", "-o", path, "--", "true")
+            assert "SIGTERM" not in out.stderr, out.stderr
+            same(out.returncode, 0)
         out = tally("record", "-o", d + "/none.data", "--", d + "/no-such-program")
         same(out.returncode, 127)
         has(out.stderr, "no-such-program")
@@ -236,6 +240,7 @@ def limits():
         out = tally("record", "-g", "-F", "2000", "--max-size", "20K", "-o", path, "--", *SPIN[:2],
                     "while True: sum(range(500))", timeout=60)
         assert os.path.getsize(path) < 3_000_000, f"{os.path.getsize(path)} bytes"
+        has(out.stderr, "SIGTERM")
 
 
 @test
