@@ -215,8 +215,10 @@ static bool is_full(struct job *s)
 {
 	struct tally_recording now;
 
+	if (!s->o.max_size)
+		return false;
 	tally_recorder_progress(s->recorder, &now);
-	return s->o.max_size && now.bytes >= s->o.max_size;
+	return now.bytes >= s->o.max_size;
 }
 
 /* Runs until the target ends, the time is over, a signal comes or writing fails. */

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +13,9 @@
 #include <tally/system.h>
 
 #include "base/bytes.h"
+#include "base/capability.h"
 #include "base/error.h"
 #include "base/proc.h"
-
-/* Since Linux 5.8; older <linux/capability.h> lack it. */
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
 
 #define STATUS_LIMIT  65536
 #define CPUINFO_LIMIT (16u << 20)

@@ -20,6 +20,7 @@
 
 #include <tally/launch.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
 
@@ -57,14 +58,6 @@ struct tally_launch {
 	uint64_t started_ns;
 	struct tally_exit end;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void close_fd(int *fd)
 {
@@ -213,7 +206,7 @@ static void take_end(struct tally_launch *launch, int status, const struct rusag
 
 	end->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	end->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-	end->wall_ns = launch->started_ns ? now_ns() - launch->started_ns : 0;
+	end->wall_ns = launch->started_ns ? clock_ns(CLOCK_MONOTONIC) - launch->started_ns : 0;
 	end->user_ns = (uint64_t)usage->ru_utime.tv_sec * 1000000000u +
 		       (uint64_t)usage->ru_utime.tv_usec * 1000u;
 	end->sys_ns = (uint64_t)usage->ru_stime.tv_sec * 1000000000u +
@@ -293,7 +286,7 @@ int tally_launch_go(struct tally_launch *launch, struct tally_error *err)
 	if (launch->stage != STAGE_WAITING)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "'%s' has been let go before",
 				 launch->name);
-	launch->started_ns = now_ns();
+	launch->started_ns = clock_ns(CLOCK_MONOTONIC);
 	launch->stage = STAGE_RUNNING;
 	/* A child that was killed while it waited reads as an exec that succeeded; wait tells. */
 	ssize_t n = sys()->write(launch->go, "", 1);
@@ -322,12 +315,13 @@ static int wait_pidfd(const struct tally_launch *launch, int timeout_ms)
 /* The same before pidfds (Linux 5.3): looks every few milliseconds. */
 static int wait_looking(struct tally_launch *launch, int timeout_ms)
 {
-	uint64_t end = now_ns() + (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * 1000000u;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) +
+		       (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * 1000000u;
 	struct timespec pause = { 0, LOOK_NS };
 	int r;
 
 	while ((r = reap(launch, WNOHANG)) == 0) {
-		if (timeout_ms >= 0 && now_ns() >= end)
+		if (timeout_ms >= 0 && clock_ns(CLOCK_MONOTONIC) >= end)
 			return 0;
 		if (nanosleep(&pause, NULL) < 0)
 			return -errno;

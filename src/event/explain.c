@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,15 +16,11 @@
 #include <tally/system.h>
 
 #include "base/bytes.h"
+#include "base/capability.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "event/event.h"
 #include "event/explain.h"
-
-/* Since Linux 5.8; older <linux/capability.h> lack it. */
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
 
 struct failure {
 	struct tally_error *err;

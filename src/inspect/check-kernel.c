@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks of the kernel's settings and files, and of what this user may do with them. */
 #include <errno.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/capability.h"
 #include "base/proc.h"
+#include "image/build-id.h"
 #include "inspect/check.h"
 #include "inspect/probe.h"
-
-/* Since Linux 5.8; older <linux/capability.h> lack it. */
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
 
 #define SMALL_FILE   65536
 #define MOUNTS_LIMIT (4u << 20)
@@ -217,27 +213,12 @@ void check_kernel_symbols(const struct doctor *d, struct finding *f)
 		finding_mend(f, "sysctl -w kernel.kptr_restrict=0 kernel.perf_event_paranoid=1");
 }
 
-/* An ELF note of type NT_GNU_BUILD_ID (3) by "GNU", among others. */
-static bool has_build_id(const char *notes, size_t len)
-{
-	for (size_t at = 0; at + 12 <= len;) {
-		size_t name = load_u32(notes + at, false), desc = load_u32(notes + at + 4, false);
-		if (load_u32(notes + at + 8, false) == 3 && name == 4 && at + 16 <= len &&
-		    !memcmp(notes + at + 12, "GNU", 4))
-			return true;
-		if (name > len || desc > len)
-			return false;
-		at += 12 + align_up(name, 4) + align_up(desc, 4);
-	}
-	return false;
-}
-
 void check_kernel_build_id(const struct doctor *d, struct finding *f)
 {
 	struct buf notes = { 0 };
 	int r = proc_read(&notes, d->root, "/sys/kernel/notes", SMALL_FILE);
 
-	if (r == 0 && has_build_id(notes.at, notes.len)) {
+	if (r == 0 && notes.len && build_id_from_notes(notes.at, notes.len).len) {
 		finding_set(f, TALLY_FINDING_OK, "known");
 		finding_means(f, "a recording tells which kernel it is from");
 	} else {

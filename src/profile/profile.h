@@ -9,10 +9,10 @@
 #include <tally/profile.h>
 
 #include "base/hash.h"
+#include "image/build-id.h"
 #include "profile/pool.h"
 
-#define NO_NAME      UINT32_MAX
-#define BUILD_ID_MAX 20
+#define NO_NAME UINT32_MAX
 
 struct event {
 	uint32_t name, unit;

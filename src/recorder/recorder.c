@@ -16,7 +16,7 @@
 #include <tally/sampler.h>
 #include <tally/writer.h>
 
-#include "base/bytes.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "image/build-id.h"
@@ -49,14 +49,6 @@ struct tally_recorder {
 	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
 	bool ended; /* all sampled tasks are gone, or the file is long enough */
 };
-
-static uint64_t now(clockid_t clock)
-{
-	struct timespec t;
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static int open_sampler(struct tally_recorder *r, struct tally_error *err)
 {
@@ -132,7 +124,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	}
 	r->events = events;
 	r->target = *target;
-	r->opened_cpu_ns = now(CLOCK_THREAD_CPUTIME_ID);
+	r->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	stolen_read(&r->stolen_before, r->opts.root);
 
 	ret = open_sampler(r, err);
@@ -150,7 +142,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	ret = synth_kernel(&r->synth, err);
 	if (ret < 0)
 		goto fail;
-	r->started_ns = r->drained_ns = now(CLOCK_MONOTONIC);
+	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);
 	r->opts.path = NULL; /* borrowed until here */
 	*out = r;
 	return 0;
@@ -184,7 +176,7 @@ int tally_recorder_start(struct tally_recorder *r, struct tally_error *err)
 			return error_set(err, ret, TALLY_CAUSE_IO,
 					 "the events cannot be enabled: %s", strerror(-ret));
 	}
-	r->started_ns = r->drained_ns = now(CLOCK_MONOTONIC);
+	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);
 	return describe_running(r, err);
 }
 
@@ -230,7 +222,7 @@ static int drain(struct tally_recorder *r, struct tally_error *err)
 		r->heads[i] = tally_ring_head(tally_sampler_ring(r->sampler, i));
 	for (uint32_t i = 0; i < rings && ret == 0; i++)
 		ret = drain_ring(r, tally_sampler_ring(r->sampler, i), r->heads[i], err);
-	r->drained_ns = now(CLOCK_MONOTONIC);
+	r->drained_ns = clock_ns(CLOCK_MONOTONIC);
 	if (ret == 0 && r->seen.records != before) {
 		ret = tally_writer_round(r->writer, err);
 		r->rounds++;
@@ -242,7 +234,7 @@ static int drain(struct tally_recorder *r, struct tally_error *err)
 
 int tally_recorder_step(struct tally_recorder *r, int timeout_ms, struct tally_error *err)
 {
-	uint64_t since = now(CLOCK_MONOTONIC) - r->drained_ns;
+	uint64_t since = clock_ns(CLOCK_MONOTONIC) - r->drained_ns;
 	uint64_t left = since < DRAIN_NS ? DRAIN_NS - since : 0;
 	int wait_ms = (int)((left + 999999) / 1000000);
 
@@ -258,7 +250,7 @@ int tally_recorder_step(struct tally_recorder *r, int timeout_ms, struct tally_e
 	else if (got < 0)
 		return error_set(err, got, TALLY_CAUSE_IO, "waiting for records: %s",
 				 strerror(-got));
-	if (got != 0 || now(CLOCK_MONOTONIC) - r->drained_ns >= DRAIN_NS) {
+	if (got != 0 || clock_ns(CLOCK_MONOTONIC) - r->drained_ns >= DRAIN_NS) {
 		int ret = drain(r, err);
 		if (ret < 0)
 			return ret;
@@ -281,7 +273,7 @@ void tally_recorder_progress(struct tally_recorder *r, struct tally_recording *o
 		.rounds = r->rounds,
 		.throttled = r->seen.throttled,
 		.duration_ns = r->drained_ns - r->started_ns,
-		.cpu_ns = now(CLOCK_THREAD_CPUTIME_ID) - r->opened_cpu_ns,
+		.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - r->opened_cpu_ns,
 		.steal_ns = stolen.steal_ns - r->stolen_before.steal_ns,
 		.cgroup_throttled_ns = stolen.cgroup_throttled_ns -
 				       r->stolen_before.cgroup_throttled_ns,

@@ -13,6 +13,7 @@
 #include <tally/sampler.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "count/target.h"
@@ -353,10 +354,7 @@ static void watch_next(struct tally_sampler *s, uint32_t ring)
 
 static int64_t now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* What poll(2) found: 1 when a ring has data, else 0; `*moved`: another event is now watched. */
