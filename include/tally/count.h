@@ -21,6 +21,17 @@ enum tally_count_state {
 			    */
 };
 
+/* What is true of a reading beside its state: bits of tally_count.flags. */
+enum tally_count_flags {
+	/*
+	 * The target ran while counters were attached to it: a thread that started in that moment
+	 * may be counted twice, or not from its start.
+	 */
+	TALLY_COUNT_START_INEXACT = 1u << 0,
+	/* Not above what measuring alone counts (tally_count_overhead): as good as 0. */
+	TALLY_COUNT_BELOW_OVERHEAD = 1u << 1,
+};
+
 struct tally_count {
 	uint64_t value;      /* raw * enabled_ns / running_ns; raw itself when EXACT */
 	uint64_t raw;        /* what the counter counted */
@@ -29,6 +40,19 @@ struct tally_count {
 	uint64_t lost;       /* samples that the event lost, where the kernel tells (6.0) */
 	uint32_t state;      /* enum tally_count_state */
 	int32_t error;       /* 0, or a negative errno that explains ERROR */
+	uint32_t flags;      /* enum tally_count_flags */
+	uint32_t reserved;
+};
+
+/*
+ * A count and what it is a count of, for printing and for metrics. The texts are borrowed from the
+ * event.
+ */
+struct tally_result {
+	const char *label; /* the event's name */
+	const char *unit;  /* "" for plain counts */
+	double scale;      /* value * scale is in that unit */
+	struct tally_count count;
 };
 
 /* The state as text: "exact", "scaled", "never-ran", "error". Since: 0.1 */

@@ -62,6 +62,7 @@ struct tally_count tally_count_minus(const struct tally_count *a, const struct t
 		.running_ns = clamped_minus(a->running_ns, b->running_ns),
 		.lost = clamped_minus(a->lost, b->lost),
 		.error = error_of(a, b),
+		.flags = a->flags | b->flags,
 	};
 
 	tally_count_settle(&d);
@@ -79,6 +80,7 @@ void tally_count_add(struct tally_count *a, const struct tally_count *b)
 	a->enabled_ns = clamped_plus(a->enabled_ns, b->enabled_ns);
 	a->running_ns = clamped_plus(a->running_ns, b->running_ns);
 	a->lost = clamped_plus(a->lost, b->lost);
+	a->flags |= b->flags;
 	if (b->state > a->state)
 		a->state = b->state;
 	a->value = a->state <= TALLY_COUNT_SCALED ? clamped_plus(a->value, b->value) : 0;

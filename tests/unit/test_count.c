@@ -102,6 +102,16 @@ static void a_difference_with_an_error_is_one(void)
 	check_int(d.error, -EBUSY);
 }
 
+static void what_is_true_of_a_part_is_true_of_the_whole(void)
+{
+	struct tally_count a = settled(3, 10, 10), b = settled(1, 10, 10);
+
+	b.flags = TALLY_COUNT_START_INEXACT;
+	check_int(tally_count_minus(&a, &b).flags, TALLY_COUNT_START_INEXACT);
+	tally_count_add(&a, &b);
+	check_int(a.flags, TALLY_COUNT_START_INEXACT);
+}
+
 static void a_sum_adds_what_each_stands_for(void)
 {
 	struct tally_count a = settled(100, 10, 10), b = settled(50, 20, 10);
@@ -163,6 +173,7 @@ int main(void)
 	tap_run(a_difference_is_settled_anew);
 	tap_run(a_difference_clamps_at_nil);
 	tap_run(a_difference_with_an_error_is_one);
+	tap_run(what_is_true_of_a_part_is_true_of_the_whole);
 	tap_run(a_sum_adds_what_each_stands_for);
 	tap_run(a_sum_takes_the_worse_state_from_either_side);
 	tap_run(a_sum_saturates);
