@@ -81,8 +81,14 @@ TALLY_API struct tally_event *tally_events_at(const struct tally_events *events,
 TALLY_API const char *tally_event_name(const struct tally_event *event);
 /* "ns" for clocks, "" for plain counts; after opening that of the event that was granted. */
 TALLY_API const char *tally_event_unit(const struct tally_event *event);
-/* What a raw count is multiplied with to be in that unit; 1.0 for all events so far. */
+/* What a raw count is multiplied with to be in that unit, 1.0 for plain counts. */
 TALLY_API double tally_event_scale(const struct tally_event *event);
+/* Whether all CPUs of a package show the same count, so that it is to be taken once for each. */
+TALLY_API bool tally_event_per_package(const struct tally_event *event);
+/* Whether a reading is a level, as a temperature, rather than something that adds up. */
+TALLY_API bool tally_event_snapshot(const struct tally_event *event);
+/* The filter that tracepoints are opened with, NULL: none. */
+TALLY_API const char *tally_event_filter(const struct tally_event *event);
 /* The position of this event and of its group's leader in the list; equal when it leads or is
  * alone. */
 TALLY_API uint32_t tally_event_index(const struct tally_event *event);
@@ -100,6 +106,33 @@ TALLY_API const struct tally_attr *tally_event_granted(const struct tally_event 
  * machine shows no hardware counters"); NULL when nothing was.
  */
 TALLY_API const char *tally_event_compromise(const struct tally_event *event);
+
+/*
+ * Sets the filter (the kernel's language, as "prev_pid == 1 && next_pid > 10") that the event is
+ * opened with from now on; NULL removes it. The kernel checks it when the event is opened. It is
+ * copied. Errors: -ENOMEM. Since: 0.1
+ */
+TALLY_API int tally_event_set_filter(struct tally_event *event, const char *filter);
+
+/*
+ * What an event is made of. Most have one part. `cycles` on a CPU with two kinds of cores has one
+ * for each, and an event of an uncore PMU one for each of its boxes; counters open all parts and add
+ * their counts up.
+ */
+struct tally_event_part {
+	struct tally_attr attr;
+	const char *pmu; /* its name in /sys/bus/event_source/devices, "" where none was named */
+	const int32_t *cpus; /* where it counts, ascending; NULL: on all CPUs. Borrowed. */
+	uint32_t cpu_count;
+	uint32_t
+		per_cpu; /* it counts CPUs or packages: it cannot follow a task, is opened on `cpus` */
+};
+
+/* How many parts an event has, at least 1. Since: 0.1 */
+TALLY_API uint32_t tally_event_parts(const struct tally_event *event);
+/* The i-th part; false beyond the end, with `*out` as it was. Since: 0.1 */
+TALLY_API bool tally_event_part(const struct tally_event *event, uint32_t i,
+				struct tally_event_part *out);
 
 /* Which kind of thing tally_event_each() names. */
 enum tally_event_kind {

@@ -135,8 +135,11 @@ void tally_events_free(struct tally_events *events)
 {
 	if (!events)
 		return;
-	vec_each (&events->list, e)
+	vec_each (&events->list, e) {
 		free(e->name);
+		free(e->filter);
+		event_parts_done(&e->parts);
+	}
 	vec_done(&events->list);
 	free(events);
 }
@@ -158,13 +161,65 @@ const char *tally_event_name(const struct tally_event *event)
 
 const char *tally_event_unit(const struct tally_event *event)
 {
-	return unit_of(event->opened ? &event->granted : &event->attr);
+	return event->unit[0] ? event->unit
+			      : unit_of(event->opened ? &event->granted : &event->attr);
 }
 
 double tally_event_scale(const struct tally_event *event)
 {
-	(void)event;
-	return 1.0;
+	return event->scale != 0 ? event->scale : 1.0;
+}
+
+bool tally_event_per_package(const struct tally_event *event)
+{
+	return event->per_package;
+}
+
+bool tally_event_snapshot(const struct tally_event *event)
+{
+	return event->snapshot;
+}
+
+const char *tally_event_filter(const struct tally_event *event)
+{
+	return event->filter;
+}
+
+int tally_event_set_filter(struct tally_event *event, const char *filter)
+{
+	char *copy = filter ? strdup(filter) : NULL;
+
+	if (filter && !copy)
+		return -ENOMEM;
+	free(event->filter);
+	event->filter = copy;
+	return 0;
+}
+
+uint32_t tally_event_parts(const struct tally_event *event)
+{
+	return event->parts.count ? (uint32_t)event->parts.count : 1;
+}
+
+bool tally_event_part(const struct tally_event *event, uint32_t i, struct tally_event_part *out)
+{
+	if (i >= tally_event_parts(event))
+		return false;
+	*out = (struct tally_event_part){ .attr = event->attr, .pmu = "" };
+	if (!event->parts.count)
+		return true;
+	const struct event_part *part = &event->parts.at[i];
+	out->attr.type = part->type;
+	out->attr.config = part->config;
+	out->attr.config1 = part->config1;
+	out->attr.config2 = part->config2;
+	out->attr.config3 = part->config3;
+	out->attr.config4 = part->config4;
+	out->pmu = part->pmu;
+	out->cpus = part->cpus;
+	out->cpu_count = part->cpu_count;
+	out->per_cpu = part->per_cpu;
+	return true;
 }
 
 uint32_t tally_event_index(const struct tally_event *event)

@@ -3,6 +3,7 @@
 #ifndef EVENT_EVENT_H
 #define EVENT_EVENT_H
 
+#include <stdlib.h>
 #include <tally/event.h>
 
 #include "base/vec.h"
@@ -16,9 +17,29 @@ struct given_up {
 	int32_t clock_reason; /* the errno for which cycles were given up */
 };
 
+/*
+ * Where an event is several of the kernel's: `cycles` of each kind of core, a box of each memory
+ * controller. Their counts are added up.
+ */
+struct event_part {
+	uint32_t type;
+	uint64_t config, config1, config2, config3, config4;
+	char pmu[64];  /* its name below /sys/bus/event_source/devices, "" where none was named */
+	int32_t *cpus; /* where it counts, ascending; NULL: on all CPUs */
+	uint32_t cpu_count;
+	bool per_cpu; /* it counts CPUs or packages and cannot follow a task: opened on `cpus` */
+};
+
+typedef VEC(struct event_part) event_parts;
+
 struct tally_event {
 	char *name;
 	struct tally_attr attr, granted;
+	event_parts parts; /* empty: the attr is all there is */
+	char *filter;      /* NULL: none */
+	double scale;      /* 0: 1.0 */
+	char unit[32];     /* "": by the attr */
+	bool per_package, snapshot;
 	uint32_t index, leader, group_size;
 	uint32_t fallback; /* enum tally_fallback */
 	bool reads_group, opened;
@@ -36,6 +57,14 @@ struct tally_events {
  */
 struct tally_event *events_append(struct tally_events *events, const char *name, size_t len,
 				  const struct tally_attr *attr);
+
+/* Frees what a list of parts holds, and the list. */
+#define event_parts_done(parts)            \
+	do {                               \
+		vec_each ((parts), part_)  \
+			free(part_->cpus); \
+		vec_done(parts);           \
+	} while (0)
 
 /* Copies and checks the options; fallback 0 becomes the default. Errors: -EINVAL, -E2BIG. */
 int events_opts_read(struct tally_events_opts *out, const struct tally_events_opts *opts,

@@ -12,24 +12,19 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/proc.h"
 #include "event/event.h"
-#include "event/nearest.h"
-#include "event/table.h"
-#include "event/tracepoint.h"
+#include "event/resolve.h"
 
 #define SPACE      " \t\n\r\f\v"
 #define MAX_EVENTS 4096
-#define MAX_WORD   127 /* longer than any name that the kernel can make */
 
 /* Modifiers as a set, by their place in this text; how many p are counted apart. */
-static const char letters[] = "ukhHGIPDSp";
+static const char letters[] = RESOLVE_MODIFIERS;
 #define MODIFIERS "there are u k h H G I p pp ppp P D S"
 enum {
 	MOD_USER = 1u << 0,
@@ -52,27 +47,12 @@ struct modifiers {
 };
 
 struct parser {
-	const char *text, *at;
+	struct naming naming;
+	const char *at;
 	struct tally_events *events;
 	VEC(struct modifiers) modifiers; /* of each event, until its item is complete */
 	uint32_t fallback;
-	const char *root;
-	struct tally_error *err;
 };
-
-TALLY_PRINTF(4, 5)
-static int fail(const struct parser *p, const char *where, enum tally_cause cause, const char *fmt,
-		...)
-{
-	char text[TALLY_ERROR_TEXT];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return error_set(p->err, -EINVAL, cause, "events, column %td: %s", where - p->text + 1,
-			 text);
-}
 
 static bool skip_space(struct parser *p)
 {
@@ -88,189 +68,86 @@ static int parse_modifiers(const struct parser *p, const char *text, size_t len,
 {
 	*out = (struct modifiers){ 0 };
 	if (!len)
-		return fail(p, text, TALLY_CAUSE_SYNTAX, "a modifier is missing behind ':'");
+		return resolve_fail(&p->naming, text, TALLY_CAUSE_SYNTAX,
+				    "a modifier is missing behind ':'");
 	for (size_t i = 0; i < len; i++) {
 		const char *found = text[i] ? strchr(letters, text[i]) : NULL;
 		if (!found)
-			return fail(p, text + i, TALLY_CAUSE_SYNTAX,
-				    "there is no modifier '%c': " MODIFIERS,
-				    isprint((unsigned char)text[i]) ? text[i] : '?');
+			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
+					    "there is no modifier '%c': " MODIFIERS,
+					    isprint((unsigned char)text[i]) ? text[i] : '?');
 		uint32_t bit = 1u << (found - letters);
 		if (bit == MOD_PRECISE && ++out->precise > 3)
-			return fail(p, text + i, TALLY_CAUSE_SYNTAX,
-				    "ppp is the most precise there is");
+			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
+					    "ppp is the most precise there is");
 		if (bit != MOD_PRECISE && out->set & bit)
-			return fail(p, text + i, TALLY_CAUSE_SYNTAX,
-				    "the modifier '%c' is there twice", text[i]);
+			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
+					    "the modifier '%c' is there twice", text[i]);
 		if (bit == MOD_PINNED && !leads)
-			return fail(p, text + i, TALLY_CAUSE_SYNTAX,
-				    "only the first event of a group can be pinned (D)");
+			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
+					    "only the first event of a group can be pinned (D)");
 		out->set |= bit;
 	}
 	return 0;
 }
 
-/* "r" and hex digits, as the PMU's manual gives them. 1, 0: not such a name, -EINVAL with why. */
-static int find_raw(const char *name, size_t len, uint64_t *config, const char **why)
-{
-	char digits[MAX_WORD + 1];
-
-	if (len < 2 || len > MAX_WORD || name[0] != 'r')
-		return 0;
-	memcpy(digits, name + 1, len - 1);
-	digits[len - 1] = '\0';
-	bool prefixed = digits[0] == '0' && digits[1] == 'x';
-	const char *hex = prefixed ? digits + 2 : digits;
-	if (!*hex || hex[strspn(hex, "0123456789abcdefABCDEF")])
-		return 0;
-	if (parse_hex(digits, config))
-		return 1;
-	*why = "a raw event has 64 bits, 16 hex digits at most";
-	return -EINVAL;
-}
-
-/* A tracepoint that is given without its group. */
-struct bare {
-	const char *wanted;
-	size_t len;
-	char found[2 * MAX_WORD];
-};
-
-static int compare_bare(const char *name, void *arg)
-{
-	struct bare *b = arg;
-	const char *last = strchr(name, ':') + 1;
-
-	if (strlen(last) != b->len || memcmp(last, b->wanted, b->len) != 0)
-		return 0;
-	snprintf(b->found, sizeof(b->found), "%s", name);
-	return 1;
-}
-
-static int refuse_unknown(const struct parser *p, const char *name, size_t len)
-{
-	struct bare bare = { .wanted = name, .len = len };
-	struct table_entry e;
-	struct nearest near;
-	int shown = len > MAX_WORD ? MAX_WORD : (int)len;
-
-	nearest_init(&near, name, len);
-	for (size_t i = 0; table_at(i, &e); i++) {
-		nearest_offer(&near, e.name);
-		if (e.alias)
-			nearest_offer(&near, e.alias);
-	}
-	if (tracepoint_each(p->root, compare_bare, &bare) == -ENOMEM)
-		return error_nomem(p->err, "the names of tracepoints");
-	if (!bare.found[0] && !near.name[0])
-		return fail(p, name, TALLY_CAUSE_UNKNOWN,
-			    "there is no event '%.*s': 'tally list' shows those there are", shown,
-			    name);
-	return fail(p, name, TALLY_CAUSE_UNKNOWN, "there is no event '%.*s', the nearest is '%s'",
-		    shown, name, bare.found[0] ? bare.found : near.name);
-}
-
-static bool copy_word(char *out, const char *word, size_t len)
-{
-	if (len > MAX_WORD)
-		return false;
-	memcpy(out, word, len);
-	out[len] = '\0';
-	return true;
-}
-
-/* "cycels:u" is a slip in a name rather than a tracepoint u of the group cycels. */
-static int resolve_tracepoint(const struct parser *p, const char *text, size_t colon, size_t len,
-			      struct tally_attr *attr, size_t *taken)
-{
-	char group[MAX_WORD + 1], name[MAX_WORD + 1];
-	const char *second = text + colon + 1;
-	const char *end = memchr(second, ':', len - colon - 1);
-	size_t second_len = end ? (size_t)(end - second) : len - colon - 1;
-	uint64_t id;
-
-	if (!copy_word(group, text, colon) || !copy_word(name, second, second_len))
-		return fail(p, text, TALLY_CAUSE_UNKNOWN,
-			    "there is no tracepoint with a name that long");
-	if (strpbrk(name, "*?["))
-		return fail(p, second, TALLY_CAUSE_SYNTAX,
-			    "patterns are not expanded: name each tracepoint ('tally list' takes "
-			    "patterns)");
-	if (!name[strspn(name, letters)] && !tracepoint_has_group(p->root, group))
-		return refuse_unknown(p, text, colon);
-	int r = tracepoint_id(&id, group, name, p->root, p->err);
-	if (r < 0) {
-		error_prefix(p->err, "events, column %td", text - p->text + 1);
-		return r;
-	}
-	tally_attr_init(attr, TALLY_TYPE_TRACEPOINT, id);
-	*taken = colon + 1 + second_len;
-	return 0;
-}
-
-/* What the word names; `*taken` is the length of the name, modifiers follow. */
-static int resolve(const struct parser *p, const char *text, size_t len, struct tally_attr *attr,
-		   size_t *taken)
-{
-	const char *colon = memchr(text, ':', len), *slash = memchr(text, '/', len), *why = "";
-	size_t name_len = colon ? (size_t)(colon - text) : len;
-	uint32_t type;
-	uint64_t config;
-
-	if (!name_len)
-		return fail(p, text, TALLY_CAUSE_SYNTAX, "a name is missing before ':'");
-	if (slash)
-		return fail(p, slash, TALLY_CAUSE_UNSUPPORTED,
-			    "events of the form pmu/terms/ are not read: give the bits as rNNN");
-	int r = table_find(text, name_len, &type, &config, &why);
-	if (r == 0) {
-		r = find_raw(text, name_len, &config, &why);
-		type = TALLY_TYPE_RAW;
-	}
-	if (r < 0)
-		return fail(p, text, TALLY_CAUSE_UNSUPPORTED, "'%.*s': %s", (int)name_len, text,
-			    why);
-	if (r > 0) {
-		tally_attr_init(attr, type, config);
-		*taken = name_len;
-		return 0;
-	}
-	if (colon)
-		return resolve_tracepoint(p, text, name_len, len, attr, taken);
-	return refuse_unknown(p, text, name_len);
-}
-
 static int refuse_word(const struct parser *p, bool in_group)
 {
 	if (*p->at == '}' && !in_group)
-		return fail(p, p->at, TALLY_CAUSE_SYNTAX, "this '}' closes nothing");
+		return resolve_fail(&p->naming, p->at, TALLY_CAUSE_SYNTAX,
+				    "this '}' closes nothing");
 	if (*p->at == '{')
-		return fail(p, p->at, TALLY_CAUSE_SYNTAX, "a group cannot hold another group");
-	return fail(p, p->at, TALLY_CAUSE_SYNTAX, "the name of an event is missing here");
+		return resolve_fail(&p->naming, p->at, TALLY_CAUSE_SYNTAX,
+				    "a group cannot hold another group");
+	return resolve_fail(&p->naming, p->at, TALLY_CAUSE_SYNTAX,
+			    "the name of an event is missing here");
+}
+
+/* The events that a word means, each with the word's modifiers. */
+static int append_found(struct parser *p, struct found *found, size_t len,
+			const struct modifiers *modifiers)
+{
+	vec_each (&found->events, f) {
+		const char *name = f->name ? f->name : p->at;
+		if (p->events->list.count >= MAX_EVENTS)
+			return resolve_fail(&p->naming, p->at, TALLY_CAUSE_LIMIT,
+					    "there are more than %d events", MAX_EVENTS);
+		struct modifiers *slot = vec_push(&p->modifiers);
+		struct tally_event *e = slot ? events_append(p->events, name,
+							     f->name ? strlen(name) : len, &f->attr)
+					     : NULL;
+		if (!e)
+			return error_nomem(p->naming.err, "events");
+		*slot = *modifiers;
+		e->scale = f->scale;
+		memcpy(e->unit, f->unit, sizeof(e->unit));
+		e->per_package = f->per_package;
+		e->snapshot = f->snapshot;
+		e->parts = f->parts;
+		f->parts = (event_parts){ 0 }; /* now the event's */
+	}
+	return 0;
 }
 
 static int parse_event(struct parser *p, bool in_group, bool leads)
 {
-	size_t len = strcspn(p->at, SPACE ",{}"), taken = 0;
+	struct found found = { 0 };
+	size_t len = resolve_word(p->at);
 	struct modifiers modifiers = { 0 };
-	struct tally_attr attr;
 
 	if (!len)
 		return refuse_word(p, in_group);
-	if (p->events->list.count >= MAX_EVENTS)
-		return fail(p, p->at, TALLY_CAUSE_LIMIT, "there are more than %d events",
-			    MAX_EVENTS);
-	int r = resolve(p, p->at, len, &attr, &taken);
-	if (r == 0 && taken < len)
-		r = parse_modifiers(p, p->at + taken + 1, len - taken - 1, leads, &modifiers);
-	if (r < 0)
-		return r;
-	struct modifiers *slot = vec_push(&p->modifiers);
-	if (!slot || !events_append(p->events, p->at, len, &attr))
-		return error_nomem(p->err, "events");
-	*slot = modifiers;
+	int r = resolve(&p->naming, p->at, len, &found);
+	size_t from = found.taken;
+	if (r == 0 && from < len) {
+		from += p->at[from] == ':';
+		r = parse_modifiers(p, p->at + from, len - from, leads, &modifiers);
+	}
+	if (r == 0)
+		r = append_found(p, &found, len, &modifiers);
+	found_done(&found);
 	p->at += len;
-	return 0;
+	return r;
 }
 
 /* perf(1)'s meaning: naming modes excludes the others, and guests are left out unless named. */
@@ -327,7 +204,7 @@ static void apply(const struct parser *p, struct tally_event *e, const struct mo
 {
 	uint64_t precise = all->set & MOD_PRECISEST ? 3 : all->precise;
 
-	e->attr.flags = mode_flags(all->set) | precise << TALLY_ATTR_PRECISE_IP_SHIFT;
+	e->attr.flags |= mode_flags(all->set) | precise << TALLY_ATTR_PRECISE_IP_SHIFT;
 	if (all->set & MOD_PINNED && leads)
 		e->attr.flags |= TALLY_ATTR_PINNED;
 	e->reads_group = all->set & MOD_READS_GROUP;
@@ -350,10 +227,11 @@ static int finish(const struct parser *p, size_t first, const struct modifiers *
 		const struct modifiers all = { own->set | group->set,
 					       own->precise + group->precise };
 		if (all.precise > 3)
-			return fail(p, where, TALLY_CAUSE_SYNTAX,
-				    "with those of '%s' these are more than three p", e->name);
+			return resolve_fail(&p->naming, where, TALLY_CAUSE_SYNTAX,
+					    "with those of '%s' these are more than three p",
+					    e->name);
 		if (!extend_name(e, own, group))
-			return error_nomem(p->err, "an event's name");
+			return error_nomem(p->naming.err, "an event's name");
 		apply(p, e, &all, i == first);
 		e->leader = (uint32_t)first;
 		e->group_size = (uint32_t)(end - first);
@@ -375,7 +253,7 @@ static int parse_separator(struct parser *p, bool in_group)
 	}
 	if (space || *p->at == '}')
 		return 1;
-	return fail(p, p->at, TALLY_CAUSE_SYNTAX, "a comma is missing here");
+	return resolve_fail(&p->naming, p->at, TALLY_CAUSE_SYNTAX, "a comma is missing here");
 }
 
 static int parse_group(struct parser *p)
@@ -394,7 +272,7 @@ static int parse_group(struct parser *p)
 	if (r < 0)
 		return r;
 	if (!*p->at)
-		return fail(p, open, TALLY_CAUSE_SYNTAX, "this '{' is not closed");
+		return resolve_fail(&p->naming, open, TALLY_CAUSE_SYNTAX, "this '{' is not closed");
 	p->at++;
 	const char *where = p->at + 1;
 	if (*p->at == ':') {
@@ -420,7 +298,7 @@ static int parse_list(struct parser *p)
 
 	skip_space(p);
 	if (!*p->at)
-		return fail(p, p->at, TALLY_CAUSE_SYNTAX, "no event is named");
+		return resolve_fail(&p->naming, p->at, TALLY_CAUSE_SYNTAX, "no event is named");
 	do {
 		r = *p->at == '{' ? parse_group(p) : parse_single(p);
 		if (r == 0)
@@ -439,12 +317,10 @@ int tally_events_parse(struct tally_events **out, const char *text,
 		return r;
 	if (!text)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "no event is named");
-	struct parser p = { .text = text,
+	struct parser p = { .naming = { .text = text, .root = o.root, .err = err },
 			    .at = text,
 			    .events = calloc(1, sizeof(*p.events)),
-			    .fallback = o.fallback,
-			    .root = o.root,
-			    .err = err };
+			    .fallback = o.fallback };
 	r = p.events ? parse_list(&p) : error_nomem(err, "events");
 	vec_done(&p.modifiers);
 	if (r < 0) {

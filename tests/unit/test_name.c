@@ -464,6 +464,43 @@ static void events_of_a_kernels_attr(void)
 	free(theirs);
 }
 
+static void a_plain_event_is_one_part_everywhere(void)
+{
+	struct tally_event_part part = { .cpu_count = 7 };
+	struct tally_events *events;
+	struct tally_error err;
+
+	require(parse(&events, "cycles:u", &err) == 0);
+	struct tally_event *e = tally_events_at(events, 0);
+	check_int(tally_event_parts(e), 1);
+	check(!tally_event_part(e, 1, &part));
+	check_int(part.cpu_count, 7);
+	require(tally_event_part(e, 0, &part));
+	check(!memcmp(&part.attr, tally_event_attr(e), sizeof(part.attr)));
+	check(!part.cpus && !part.cpu_count && !part.per_cpu);
+	check_str(part.pmu, "");
+	check(tally_event_scale(e) == 1.0);
+	check(!tally_event_per_package(e) && !tally_event_snapshot(e));
+	tally_events_free(events);
+}
+
+static void a_filter_is_kept_as_a_copy(void)
+{
+	char text[] = "prev_pid == 1";
+	struct tally_events *events;
+	struct tally_error err;
+
+	require(parse(&events, "cycles", &err) == 0);
+	struct tally_event *e = tally_events_at(events, 0);
+	check(!tally_event_filter(e));
+	check_int(tally_event_set_filter(e, text), 0);
+	text[0] = 'x';
+	check_str(tally_event_filter(e), "prev_pid == 1");
+	check_int(tally_event_set_filter(e, NULL), 0);
+	check(!tally_event_filter(e));
+	tally_events_free(events);
+}
+
 int main(void)
 {
 	/* Without a tracefs: what the machine has mounted makes no difference. */
@@ -485,6 +522,8 @@ int main(void)
 	tap_run(nearest_counts_edits);
 	tap_run(events_of_an_attr);
 	tap_run(events_of_a_kernels_attr);
+	tap_run(a_plain_event_is_one_part_everywhere);
+	tap_run(a_filter_is_kept_as_a_copy);
 	fakeroot_remove(&root);
 	return tap_end();
 }
