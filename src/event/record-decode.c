@@ -12,9 +12,11 @@
 #define MD5_BYTES       16u
 #define MINOR_BITS      20 /* MINORBITS of <linux/kdev_t.h> */
 
-#define KNOWN_READ_FORMAT                                                                       \
-	(TALLY_READ_TIME_ENABLED | TALLY_READ_TIME_RUNNING | TALLY_READ_ID | TALLY_READ_GROUP | \
-	 TALLY_READ_LOST)
+/* The fields that stand before the read block. */
+#define BEFORE_COUNTS                                                                       \
+	(TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | \
+	 TALLY_SAMPLE_ADDR | TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | TALLY_SAMPLE_CPU |  \
+	 TALLY_SAMPLE_PERIOD)
 
 /* What is left of a record to be decoded. */
 struct input {
@@ -27,7 +29,39 @@ static size_t left(const struct input *in)
 	return (size_t)(in->end - in->at);
 }
 
-static int decode_text(struct input *in, unsigned char *to)
+/* The next `bytes`, NULL when the record has not so many. */
+static const void *take(struct input *in, uint64_t bytes)
+{
+	const unsigned char *at = in->at;
+
+	if (bytes > left(in))
+		return NULL;
+	in->at += bytes;
+	return at;
+}
+
+static bool take_word(struct input *in, uint64_t *out)
+{
+	const void *at = take(in, 8);
+
+	if (at)
+		*out = load_u64(at, in->swapped);
+	return at;
+}
+
+/* Skips what pads `used` bytes to 8; a cut record ends without it. */
+static void skip_padding(struct input *in, uint64_t used)
+{
+	uint64_t padding = -used & 7;
+
+	in->at += padding < left(in) ? padding : left(in);
+}
+
+typedef int decode_kind(struct input *in, const struct tally_layout *layout,
+			struct tally_record *rec, unsigned char *to);
+
+static int decode_text(struct input *in, const struct tally_layout *layout,
+		       struct tally_record *rec, unsigned char *to)
 {
 	const char *text = (const char *)in->at;
 	const char *nul = memchr(text, '\0', left(in));
@@ -37,17 +71,14 @@ static int decode_text(struct input *in, unsigned char *to)
 	uint32_t len = (uint32_t)(nul - text);
 	memcpy(to, &text, sizeof(text));
 	memcpy(to + sizeof(text), &len, sizeof(len));
-	size_t padded = align_up(len + 1, 8);
-	in->at += padded < left(in) ? padded : left(in);
+	in->at += len + 1;
+	skip_padding(in, len + 1ull);
 	return 0;
 }
 
-static int decode_chain(struct input *in, unsigned char *to)
+/* `count` words from here on: a pointer and a count. */
+static int keep_words(struct input *in, uint64_t count, unsigned char *to)
 {
-	if (left(in) < 8)
-		return -EBADMSG;
-	uint64_t count = load_u64(in->at, in->swapped);
-	in->at += 8;
 	if (count > left(in) / 8)
 		return -EBADMSG;
 	memcpy(to, &in->at, sizeof(in->at));
@@ -56,12 +87,22 @@ static int decode_chain(struct input *in, unsigned char *to)
 	return 0;
 }
 
-static int decode_build_id(struct input *in, unsigned char *to)
+static int decode_chain(struct input *in, const struct tally_layout *layout,
+			struct tally_record *rec, unsigned char *to)
 {
-	if (left(in) < BUILD_ID_BYTES)
+	uint64_t count;
+
+	return take_word(in, &count) ? keep_words(in, count, to) : -EBADMSG;
+}
+
+static int decode_build_id(struct input *in, const struct tally_layout *layout,
+			   struct tally_record *rec, unsigned char *to)
+{
+	const void *at = take(in, BUILD_ID_BYTES);
+
+	if (!at)
 		return -EBADMSG;
-	memcpy(to, in->at, BUILD_ID_BYTES);
-	in->at += BUILD_ID_BYTES;
+	memcpy(to, at, BUILD_ID_BYTES);
 	return 0;
 }
 
@@ -69,38 +110,187 @@ static int decode_build_id(struct input *in, unsigned char *to)
  * perf_event_open(2), "Reading results": {value, enabled?, running?, id?, lost?}, or with GROUP
  * {nr, enabled?, running?, {value, id?, lost?}[nr]}.
  */
-static int skip_read(struct input *in, uint64_t format)
+static int decode_counts(struct input *in, const struct tally_layout *layout,
+			 struct tally_record *rec, unsigned char *to)
 {
-	size_t times = !!(format & TALLY_READ_TIME_ENABLED) + !!(format & TALLY_READ_TIME_RUNNING);
-	size_t entry = 1 + !!(format & TALLY_READ_ID) + !!(format & TALLY_READ_LOST);
-	size_t words = left(in) / 8;
-	uint64_t count = 1;
+	uint64_t format = layout->read_format, words = left(in) / 8;
+	struct tally_record_counts counts = { .count = 1, .format = format, .block = in->at };
+	size_t times = counts_times(format), entry = counts_entry(format);
 
+	if (words < 1 + times)
+		return -EBADMSG;
 	if (format & TALLY_READ_GROUP) {
-		if (words < 1 + times)
-			return -EBADMSG;
-		count = load_u64(in->at, in->swapped);
-		in->at += 8;
+		counts.count = load_u64(in->at, in->swapped);
 		words--;
 	}
-	if (words < times || count > (words - times) / entry)
+	if (counts.count > (words - times) / entry)
 		return -EBADMSG;
-	in->at += 8 * (times + count * entry);
+	const unsigned char *at = in->at + 8;
+	if (format & TALLY_READ_TIME_ENABLED) {
+		counts.enabled_ns = load_u64(at, in->swapped);
+		at += 8;
+	}
+	if (format & TALLY_READ_TIME_RUNNING)
+		counts.running_ns = load_u64(at, in->swapped);
+	in->at += 8 * (!!(format & TALLY_READ_GROUP) + times + counts.count * entry);
+	memcpy(to, &counts, sizeof(counts));
 	return 0;
 }
 
-static int decode_long(struct input *in, const struct field *f, unsigned char *to,
-		       const struct tally_layout *layout)
+static int decode_namespaces(struct input *in, const struct tally_layout *layout,
+			     struct tally_record *rec, unsigned char *to)
 {
-	switch (f->kind) {
-	case BUILD_ID:
-		return decode_build_id(in, to);
-	case TEXT:
-		return decode_text(in, to);
-	case READ:
-		return skip_read(in, layout->read_format);
+	uint64_t count;
+
+	if (!take_word(in, &count) || count > left(in) / 16)
+		return -EBADMSG;
+	rec->namespaces.count = count;
+	rec->namespaces.entries = take(in, 16 * count);
+	return 0;
+}
+
+static int decode_poke(struct input *in, const struct tally_layout *layout,
+		       struct tally_record *rec, unsigned char *to)
+{
+	struct tally_record_text_poke *poke = &rec->text_poke;
+	const unsigned char *lens = take(in, 4);
+
+	if (!lens)
+		return -EBADMSG;
+	poke->old_len = load_u16(lens, in->swapped);
+	poke->new_len = load_u16(lens + 2, in->swapped);
+	uint64_t bytes = (uint64_t)poke->old_len + poke->new_len;
+	poke->bytes = take(in, bytes);
+	if (!poke->bytes)
+		return -EBADMSG;
+	skip_padding(in, 4 + bytes);
+	return 0;
+}
+
+/* The kernel's size counts the padding, so that it is 4 modulo 8. */
+static int decode_raw(struct input *in, const struct tally_layout *layout, struct tally_record *rec,
+		      unsigned char *to)
+{
+	const unsigned char *size = take(in, 4);
+
+	if (!size)
+		return -EBADMSG;
+	rec->sample.raw_len = load_u32(size, in->swapped);
+	rec->sample.raw = take(in, rec->sample.raw_len);
+	if (!rec->sample.raw)
+		return -EBADMSG;
+	skip_padding(in, 4 + rec->sample.raw_len);
+	return 0;
+}
+
+static int decode_branches(struct input *in, const struct tally_layout *layout,
+			   struct tally_record *rec, unsigned char *to)
+{
+	struct tally_record_sample *s = &rec->sample;
+
+	s->branch_hw_idx = UINT64_MAX;
+	s->branch_parts = layout->branch_sample_type & (BRANCHES_HW_INDEX | BRANCHES_COUNTERS);
+	if (!take_word(in, &s->branch_count))
+		return -EBADMSG;
+	if (s->branch_parts & BRANCHES_HW_INDEX && !take_word(in, &s->branch_hw_idx))
+		return -EBADMSG;
+	if (s->branch_count > left(in) / BRANCH_BYTES)
+		return -EBADMSG;
+	s->branches = take(in, s->branch_count * BRANCH_BYTES);
+	if (!(s->branch_parts & BRANCHES_COUNTERS) || !s->branch_count)
+		return 0;
+	s->branch_counters = take(in, 8 * s->branch_count);
+	return s->branch_counters ? 0 : -EBADMSG;
+}
+
+/* No registers follow an abi of 0. */
+static int decode_regs(struct input *in, const struct tally_layout *layout,
+		       struct tally_record *rec, unsigned char *to)
+{
+	struct tally_regs *user = &rec->sample.regs_user, regs;
+	bool is_user = to == (unsigned char *)user;
+
+	regs.mask = is_user ? layout->regs_user : layout->regs_intr;
+	regs.values = NULL;
+	if (!take_word(in, &regs.abi))
+		return -EBADMSG;
+	if (!regs.abi)
+		regs.mask = 0;
+	else if (!(regs.values = take(in, 8 * (uint64_t)__builtin_popcountll(regs.mask))))
+		return -EBADMSG;
+	memcpy(to, &regs, sizeof(regs));
+	return 0;
+}
+
+/* No dyn_size follows a size of 0. */
+static int decode_stack(struct input *in, const struct tally_layout *layout,
+			struct tally_record *rec, unsigned char *to)
+{
+	struct tally_record_sample *s = &rec->sample;
+
+	if (!take_word(in, &s->stack_len))
+		return -EBADMSG;
+	if (!s->stack_len)
+		return 0;
+	s->stack = take(in, s->stack_len);
+	return s->stack && take_word(in, &s->stack_dyn_size) ? 0 : -EBADMSG;
+}
+
+static int decode_aux_data(struct input *in, const struct tally_layout *layout,
+			   struct tally_record *rec, unsigned char *to)
+{
+	struct tally_record_sample *s = &rec->sample;
+
+	if (!take_word(in, &s->aux_len))
+		return -EBADMSG;
+	s->aux = take(in, s->aux_len);
+	if (!s->aux)
+		return -EBADMSG;
+	skip_padding(in, s->aux_len);
+	return 0;
+}
+
+static decode_kind *const decode_kinds[KINDS] = {
+	[BUILD_ID] = decode_build_id,
+	[TEXT] = decode_text,
+	[CHAIN] = decode_chain,
+	[COUNTS] = decode_counts,
+	[NAMESPACES] = decode_namespaces,
+	[POKE] = decode_poke,
+	[RAW] = decode_raw,
+	[BRANCHES] = decode_branches,
+	[REGS] = decode_regs,
+	[STACK] = decode_stack,
+	[AUX_DATA] = decode_aux_data,
+};
+
+/* A field of 8 bytes. */
+static inline __attribute__((always_inline)) void
+decode_short(const unsigned char *at, bool swapped, unsigned kind, unsigned char *to)
+{
+	switch (kind) {
+	case WORD:
+		store_u64(to, load_u64(at, swapped), false);
+		break;
+	case PAIR:
+		store_u32(to, load_u32(at, swapped), false);
+		store_u32(to + 4, load_u32(at + 4, swapped), false);
+		break;
+	case CPU:
+		store_u32(to, load_u32(at, swapped), false);
+		break;
+	case W422:
+		store_u32(to, load_u32(at, swapped), false);
+		store_u16(to + 4, load_u16(at + 4, swapped), false);
+		store_u16(to + 6, load_u16(at + 6, swapped), false);
+		break;
+	case W224:
+		store_u16(to, load_u16(at, swapped), false);
+		store_u16(to + 2, load_u16(at + 2, swapped), false);
+		store_u32(to + 4, load_u32(at + 4, swapped), false);
+		break;
 	default:
-		return decode_chain(in, to);
+		memcpy(to, at, 8);
 	}
 }
 
@@ -121,9 +311,9 @@ decode_fields(struct input *in, const struct shape *shape, uint64_t present,
 
 		if (!(f->when & present))
 			continue;
-		if (f->kind > CPU) {
+		if (f->kind > BYTES) {
 			in->at = at;
-			int r = decode_long(in, f, to, layout);
+			int r = decode_kinds[f->kind](in, layout, rec, to);
 			if (r < 0)
 				return r;
 			at = in->at;
@@ -131,36 +321,56 @@ decode_fields(struct input *in, const struct shape *shape, uint64_t present,
 		}
 		if (in->end - at < 8)
 			return -EBADMSG;
-		if (f->kind == WORD) {
-			store_u64(to, load_u64(at, swapped), false);
-		} else {
-			store_u32(to, load_u32(at, swapped), false);
-			if (f->kind == PAIR)
-				store_u32(to + 4, load_u32(at + 4, swapped), false);
-		}
+		decode_short(at, swapped, f->kind, to);
 		at += 8;
 	}
 	in->at = at;
 	return 0;
 }
 
-static int decode_sample(const struct tally_layout *layout, struct input *in,
-			 struct tally_record *rec)
+static int decode_sample_as(const struct tally_layout *layout, struct input *in,
+			    struct tally_record *rec)
 {
-	uint64_t type = layout->sample_type, decoded = DECODED_SAMPLE_BITS;
+	uint64_t type = layout->sample_type, known = KNOWN_SAMPLE_BITS;
 
-	/* A read block of unknown shape hides where the callchain begins. */
+	/* A read block of unknown shape hides where what follows begins. */
 	if (type & TALLY_SAMPLE_READ && layout->read_format & ~KNOWN_READ_FORMAT)
-		decoded &= ~(TALLY_SAMPLE_READ | TALLY_SAMPLE_CALLCHAIN);
-	int r = decode_fields(in, record_shape(TALLY_RECORD_SAMPLE), type & decoded, layout, rec);
+		known &= BEFORE_COUNTS;
+	int r = decode_fields(in, record_shape(TALLY_RECORD_SAMPLE), type & known, layout, rec);
 	if (r < 0)
 		return r;
 	rec->id.has = (uint32_t)(type & TRAILER_BITS);
-	if (type & ~decoded) {
+	if (type & ~known) {
 		rec->sample.rest = in->at;
 		rec->sample.rest_len = left(in);
 		in->at = in->end;
 	}
+	return 0;
+}
+
+/*
+ * What was asked of a branch stack is not always there: the kernel writes no hw_idx where there is
+ * no stack at all, but does for an empty one (perf_output_sample()), and counters only where the PMU
+ * has some. Only the record's length tells: the form that uses up all of it is right.
+ */
+static int decode_sample(const struct tally_layout *layout, struct input *in,
+			 struct tally_record *rec)
+{
+	const struct input all = *in;
+	int r = decode_sample_as(layout, in, rec);
+
+	if (!(layout->sample_type & TALLY_SAMPLE_BRANCH_STACK) || (r == 0 && !left(in)))
+		return r;
+	struct tally_layout less = *layout;
+	struct tally_record other = *rec;
+	struct input again = all;
+	less.branch_sample_type &= rec->sample.branch_count ? ~BRANCHES_COUNTERS
+							    : ~BRANCHES_HW_INDEX;
+	memset(&other.sample, 0, sizeof(other.sample));
+	if (decode_sample_as(&less, &again, &other) < 0 || left(&again))
+		return r;
+	*rec = other;
+	*in = again;
 	return 0;
 }
 
@@ -173,7 +383,7 @@ static int decode_trailer(const struct tally_layout *layout, struct input *in,
 	if (!size || rec->type >= FIRST_USER_TYPE)
 		return 0;
 	if (left(in) < size)
-		return record_shape(rec->type)->count ? -EBADMSG : 0;
+		return record_shape(rec->type)->fields ? -EBADMSG : 0;
 	in->end -= size;
 	struct input trailer = { in->end, in->end + size, in->swapped };
 	rec->id.has = (uint32_t)(layout->sample_type & TRAILER_BITS);
@@ -212,6 +422,8 @@ static int decode_other(const struct tally_layout *layout, struct input *in,
 
 	if (r < 0)
 		return r;
+	if (rec->type == TALLY_RECORD_READ && layout->read_format & ~KNOWN_READ_FORMAT)
+		return 0;
 	r = decode_fields(in, shape, form_of(rec, in), layout, rec);
 	if (rec->type == TALLY_RECORD_COMM)
 		rec->comm.exec = rec->misc & TALLY_MISC_COMM_EXEC ? 1 : 0;
@@ -237,8 +449,9 @@ int tally_record_decode(const struct tally_layout *layout, const void *bytes, si
 		return -EBADMSG;
 	if (len < rec.size)
 		return -EAGAIN;
-	size_t used = offsetof(struct tally_record, mmap) + record_shape(rec.type)->size;
-	memset(&rec.mmap, 0, record_shape(rec.type)->size);
+	size_t body = record_shape(rec.type)->size;
+	size_t used = offsetof(struct tally_record, mmap) + body;
+	memset(&rec.mmap, 0, body);
 	struct input in = { at + RECORD_HEADER, at + rec.size, swapped };
 	int r = rec.type == TALLY_RECORD_SAMPLE ? decode_sample(layout, &in, &rec)
 						: decode_other(layout, &in, &rec);

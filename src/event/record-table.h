@@ -8,15 +8,27 @@
 
 #include <tally/record.h>
 
-/* How a field is written. All but a text, a callchain and a read block have 8 or 24 bytes. */
+/* How a field is written: first those of 8 bytes, then those whose length is in the record. */
 enum kind {
-	WORD,     /* u64 */
-	PAIR,     /* two u32, which swap each for itself */
-	CPU,      /* u32, and a reserved u32 of zero */
-	BUILD_ID, /* u8 size, 3 reserved bytes, 20 bytes; as in struct tally_record_mmap */
-	TEXT,     /* NUL-terminated, padded to 8; a pointer and a u32 length in the struct */
-	READ,     /* the counts of PERF_SAMPLE_READ: stepped over */
-	CHAIN,    /* u64 count and as many u64; a pointer and a u64 count in the struct */
+	WORD,  /* u64 */
+	PAIR,  /* two u32, which swap each for itself */
+	CPU,   /* u32, and a reserved u32 of zero */
+	W422,  /* u32, u16, u16 */
+	W224,  /* u16, u16, u32 */
+	BYTES, /* eight of them */
+
+	BUILD_ID,   /* u8 size, 3 reserved bytes, 20 bytes; as in struct tally_record_mmap */
+	TEXT,       /* NUL-terminated, padded to 8; a pointer and a u32 length in the struct */
+	CHAIN,      /* u64 count and as many u64; a pointer and a u64 count in the struct */
+	COUNTS,     /* a read block: struct tally_record_counts */
+	NAMESPACES, /* u64 count and as many pairs of u64; a u64 count and a pointer */
+	POKE,       /* u16, u16 and as many bytes as their sum, padded to 8 together */
+	RAW,        /* u32 size and the bytes, padded to 8 together; a pointer and a u64 */
+	BRANCHES,   /* u64 count, [hw_idx], entries, [counters]: in tally_record_sample */
+	REGS,       /* u64 abi, and a u64 for each register of the mask unless abi is 0 */
+	STACK,      /* u64 size, and unless it is 0 the bytes and their u64 dyn_size */
+	AUX_DATA,   /* u64 size and the bytes; a pointer and a u64 size */
+	KINDS,
 };
 
 struct field {
@@ -33,7 +45,7 @@ struct field {
 /* A record type: perf's name for it, and its fields; none when it passes through. */
 struct shape {
 	const char *name;
-	const struct field *fields;
+	const struct field *fields; /* NULL: not known, all of it passes through */
 	size_t count;
 	size_t size; /* of its member of struct tally_record */
 };
@@ -45,10 +57,17 @@ extern const size_t record_shapes;
 /* The sample_id at the end of all records but SAMPLE. */
 extern const struct shape record_trailer;
 
-#define DECODED_SAMPLE_BITS                                                                 \
-	(TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | \
-	 TALLY_SAMPLE_ADDR | TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | TALLY_SAMPLE_CPU |  \
-	 TALLY_SAMPLE_PERIOD | TALLY_SAMPLE_READ | TALLY_SAMPLE_CALLCHAIN)
+/* All that has a row: up to WEIGHT_STRUCT. */
+#define KNOWN_SAMPLE_BITS ((1ull << 25) - 1)
+
+#define KNOWN_READ_FORMAT                                                                       \
+	(TALLY_READ_TIME_ENABLED | TALLY_READ_TIME_RUNNING | TALLY_READ_ID | TALLY_READ_GROUP | \
+	 TALLY_READ_LOST)
+
+/* Of branch_sample_type: what else a branch stack holds [5.7, 6.8]. */
+#define BRANCHES_HW_INDEX (1ull << 17)
+#define BRANCHES_COUNTERS (1ull << 19)
+#define BRANCH_BYTES      24u
 
 #define TRAILER_BITS                                                                       \
 	(TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | \
@@ -58,6 +77,20 @@ extern const struct shape record_trailer;
 #define FIRST_USER_TYPE  64u /* perf(1)'s PERF_RECORD_USER_TYPE_START: from files only */
 #define BUILD_ID_BYTES   24u
 #define BUILD_ID_LONGEST 20u
+
+/* Words of one count in a read block, and words of its times. */
+static inline size_t counts_entry(uint64_t format)
+{
+	return 1u + !!(format & TALLY_READ_ID) + !!(format & TALLY_READ_LOST);
+}
+
+static inline size_t counts_times(uint64_t format)
+{
+	return (size_t) !!(format & TALLY_READ_TIME_ENABLED) + !!(format & TALLY_READ_TIME_RUNNING);
+}
+
+/* The flags of a branch as the other byte order's compiler allots their bits; `mirrored`: which it is now. */
+uint64_t record_turn_branch_flags(uint64_t flags, bool mirrored);
 
 static inline const struct shape *record_shape(uint32_t type)
 {

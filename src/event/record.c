@@ -54,7 +54,60 @@ static const struct field throttle_fields[] = {
 	{ ALWAYS, AT(throttle.stream_id), WORD },
 };
 
-/* What lies behind CALLCHAIN stays raw so far: sample.rest. */
+static const struct field read_fields[] = {
+	{ ALWAYS, AT(read.pid), PAIR },
+	{ ALWAYS, AT(read.counts), COUNTS },
+};
+
+static const struct field aux_fields[] = {
+	{ ALWAYS, AT(aux.offset), WORD },
+	{ ALWAYS, AT(aux.size), WORD },
+	{ ALWAYS, AT(aux.flags), WORD },
+};
+
+static const struct field who_fields[] = {
+	{ ALWAYS, AT(who.pid), PAIR },
+};
+
+static const struct field no_fields[] = {
+	{ 0, 0, WORD },
+};
+
+static const struct field namespaces_fields[] = {
+	{ ALWAYS, AT(namespaces.pid), PAIR },
+	{ ALWAYS, AT(namespaces.count), NAMESPACES },
+};
+
+static const struct field ksymbol_fields[] = {
+	{ ALWAYS, AT(ksymbol.addr), WORD },
+	{ ALWAYS, AT(ksymbol.len), W422 },
+	{ ALWAYS, AT(ksymbol.name), TEXT },
+};
+
+static const struct field bpf_fields[] = {
+	{ ALWAYS, AT(bpf.kind), W224 },
+	{ ALWAYS, AT(bpf.tag), BYTES },
+};
+
+static const struct field cgroup_fields[] = {
+	{ ALWAYS, AT(cgroup.id), WORD },
+	{ ALWAYS, AT(cgroup.path), TEXT },
+};
+
+static const struct field text_poke_fields[] = {
+	{ ALWAYS, AT(text_poke.addr), WORD },
+	{ ALWAYS, AT(text_poke.old_len), POKE },
+};
+
+static const struct field hw_id_fields[] = {
+	{ ALWAYS, AT(hw_id.hw_id), WORD },
+};
+
+static const struct field deferred_fields[] = {
+	{ ALWAYS, AT(deferred.cookie), WORD },
+	{ ALWAYS, AT(deferred.chain), CHAIN },
+};
+
 static const struct field sample_fields[] = {
 	{ TALLY_SAMPLE_IDENTIFIER, AT(id.id), WORD },
 	{ TALLY_SAMPLE_IP, AT(sample.ip), WORD },
@@ -65,8 +118,21 @@ static const struct field sample_fields[] = {
 	{ TALLY_SAMPLE_STREAM_ID, AT(id.stream_id), WORD },
 	{ TALLY_SAMPLE_CPU, AT(id.cpu), CPU },
 	{ TALLY_SAMPLE_PERIOD, AT(sample.period), WORD },
-	{ TALLY_SAMPLE_READ, 0, READ },
+	{ TALLY_SAMPLE_READ, AT(sample.counts), COUNTS },
 	{ TALLY_SAMPLE_CALLCHAIN, AT(sample.chain), CHAIN },
+	{ TALLY_SAMPLE_RAW, AT(sample.raw), RAW },
+	{ TALLY_SAMPLE_BRANCH_STACK, 0, BRANCHES },
+	{ TALLY_SAMPLE_REGS_USER, AT(sample.regs_user), REGS },
+	{ TALLY_SAMPLE_STACK_USER, 0, STACK },
+	{ TALLY_SAMPLE_WEIGHT | TALLY_SAMPLE_WEIGHT_STRUCT, AT(sample.weight), WORD },
+	{ TALLY_SAMPLE_DATA_SRC, AT(sample.data_src), WORD },
+	{ TALLY_SAMPLE_TRANSACTION, AT(sample.transaction), WORD },
+	{ TALLY_SAMPLE_REGS_INTR, AT(sample.regs_intr), REGS },
+	{ TALLY_SAMPLE_PHYS_ADDR, AT(sample.phys_addr), WORD },
+	{ TALLY_SAMPLE_CGROUP, AT(sample.cgroup), WORD },
+	{ TALLY_SAMPLE_DATA_PAGE_SIZE, AT(sample.data_page_size), WORD },
+	{ TALLY_SAMPLE_CODE_PAGE_SIZE, AT(sample.code_page_size), WORD },
+	{ TALLY_SAMPLE_AUX, AT(sample.aux), AUX_DATA },
 };
 
 /* The sample_id at the end of all records but SAMPLE. */
@@ -89,21 +155,21 @@ const struct shape record_shape_table[] = {
 	[TALLY_RECORD_THROTTLE] = SHAPE("THROTTLE", throttle_fields, throttle),
 	[TALLY_RECORD_UNTHROTTLE] = SHAPE("UNTHROTTLE", throttle_fields, throttle),
 	[TALLY_RECORD_FORK] = SHAPE("FORK", task_fields, task),
-	[TALLY_RECORD_READ] = { .name = "READ" },
+	[TALLY_RECORD_READ] = SHAPE("READ", read_fields, read),
 	[TALLY_RECORD_SAMPLE] = SHAPE("SAMPLE", sample_fields, sample),
 	[TALLY_RECORD_MMAP2] = SHAPE("MMAP2", mmap2_fields, mmap),
-	[TALLY_RECORD_AUX] = { .name = "AUX" },
-	[TALLY_RECORD_ITRACE_START] = { .name = "ITRACE_START" },
+	[TALLY_RECORD_AUX] = SHAPE("AUX", aux_fields, aux),
+	[TALLY_RECORD_ITRACE_START] = SHAPE("ITRACE_START", who_fields, who),
 	[TALLY_RECORD_LOST_SAMPLES] = SHAPE("LOST_SAMPLES", lost_samples_fields, lost),
-	[TALLY_RECORD_SWITCH] = { .name = "SWITCH" },
-	[TALLY_RECORD_SWITCH_CPU_WIDE] = { .name = "SWITCH_CPU_WIDE" },
-	[TALLY_RECORD_NAMESPACES] = { .name = "NAMESPACES" },
-	[TALLY_RECORD_KSYMBOL] = { .name = "KSYMBOL" },
-	[TALLY_RECORD_BPF_EVENT] = { .name = "BPF_EVENT" },
-	[TALLY_RECORD_CGROUP] = { .name = "CGROUP" },
-	[TALLY_RECORD_TEXT_POKE] = { .name = "TEXT_POKE" },
-	[TALLY_RECORD_AUX_OUTPUT_HW_ID] = { .name = "AUX_OUTPUT_HW_ID" },
-	[TALLY_RECORD_CALLCHAIN_DEFERRED] = { .name = "CALLCHAIN_DEFERRED" },
+	[TALLY_RECORD_SWITCH] = { .name = "SWITCH", .fields = no_fields },
+	[TALLY_RECORD_SWITCH_CPU_WIDE] = SHAPE("SWITCH_CPU_WIDE", who_fields, who),
+	[TALLY_RECORD_NAMESPACES] = SHAPE("NAMESPACES", namespaces_fields, namespaces),
+	[TALLY_RECORD_KSYMBOL] = SHAPE("KSYMBOL", ksymbol_fields, ksymbol),
+	[TALLY_RECORD_BPF_EVENT] = SHAPE("BPF_EVENT", bpf_fields, bpf),
+	[TALLY_RECORD_CGROUP] = SHAPE("CGROUP", cgroup_fields, cgroup),
+	[TALLY_RECORD_TEXT_POKE] = SHAPE("TEXT_POKE", text_poke_fields, text_poke),
+	[TALLY_RECORD_AUX_OUTPUT_HW_ID] = SHAPE("AUX_OUTPUT_HW_ID", hw_id_fields, hw_id),
+	[TALLY_RECORD_CALLCHAIN_DEFERRED] = SHAPE("CALLCHAIN_DEFERRED", deferred_fields, deferred),
 };
 
 const size_t record_shapes = ARRAY_SIZE(record_shape_table);
@@ -186,13 +252,6 @@ uint64_t tally_record_id(const struct tally_layout *layout, const void *bytes, s
 	    size < RECORD_HEADER + trailer_size(layout->sample_type))
 		return 0;
 	return load_u64(at + size - back, swapped);
-}
-
-uint64_t tally_sample_ip(const struct tally_record *rec, uint64_t i)
-{
-	if (rec->type != TALLY_RECORD_SAMPLE || i >= rec->sample.chain_len)
-		return 0;
-	return load_u64((const unsigned char *)rec->sample.chain + 8 * i, rec->swapped);
 }
 
 const char *tally_record_type_name(uint32_t type)
