@@ -414,6 +414,28 @@ struct tally_namespace {
 TALLY_API bool tally_record_namespace(const struct tally_record *rec, uint64_t i,
 				      struct tally_namespace *out);
 
+/* The name of a context marker in a callchain ("kernel", "user" ...), NULL for an address. Since: 0.1
+ */
+TALLY_API const char *tally_context_name(uint64_t entry);
+
+enum tally_print_flags {
+	TALLY_PRINT_JSON = 1u << 0, /* an object; else words and name=value */
+};
+
+struct tally_print_opts {
+	uint32_t size, flags; /* enum tally_print_flags; unknown ones are not looked at */
+	const char *machine; /* for the names of registers, as tally_reg_name(); NULL: their bits */
+};
+
+/*
+ * Writes a record as one line without a newline: every field that was decoded, under the ABI's names,
+ * numbers as they are. For people who debug, and for programs. As snprintf(3) it writes at most
+ * `size` bytes with the NUL and returns how long the whole text is. Since: 0.1
+ */
+TALLY_API size_t tally_record_print(const struct tally_layout *layout,
+				    const struct tally_record *rec,
+				    const struct tally_print_opts *opts, char *out, size_t size);
+
 /* The name of a record type as perf prints it ("MMAP2", "FINISHED_ROUND"), NULL when unknown.
  * Since: 0.1 */
 TALLY_API const char *tally_record_type_name(uint32_t type);

@@ -152,6 +152,24 @@ static void check_round_trip(const struct tally_layout *layout, const struct tal
 	must(!memcmp(once, twice, (size_t)n));
 }
 
+/* What is printed is one line of printable characters, however short the room. */
+static void check_print(const struct tally_layout *layout, const struct tally_record *rec)
+{
+	static char line[1 << 20];
+	const struct tally_print_opts json = { sizeof(json), TALLY_PRINT_JSON, "aarch64" };
+	char small[16];
+
+	for (int as = 0; as < 2; as++) {
+		size_t len = tally_record_print(layout, rec, as ? &json : NULL, line, sizeof(line));
+		must(len < sizeof(line) && strlen(line) == len);
+		for (size_t i = 0; i < len; i++)
+			must(line[i] >= 0x20 && line[i] < 0x7f);
+		must(tally_record_print(layout, rec, as ? &json : NULL, small, sizeof(small)) ==
+		     len);
+		must(!strncmp(line, small, sizeof(small) - 1));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct tally_layout layout = { 0 };
@@ -175,6 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)tally_record_id(&layout, data, size);
 		check_record(&rec);
 		check_round_trip(&layout, &rec);
+		check_print(&layout, &rec);
 		data += n;
 		size -= (size_t)n;
 	}
