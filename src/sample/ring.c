@@ -7,49 +7,52 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <tally/ring.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "event/explain.h"
+#include "sample/ring-inside.h"
 
 #define DEFAULT_BYTES  (512u * 1024)
 #define LARGEST_BYTES  (1ull << 40) /* far beyond what the kernel maps (1 GiB); keeps sums small */
 #define LONGEST_RECORD 65536u       /* header.size has 16 bits */
 #define RECORD_ALIGN   8u           /* perf_prepare_sample() and perf_event_header__init_id() */
 
-struct tally_ring {
-	struct perf_event_mmap_page *page;
-	const unsigned char *data;
-	uint64_t size;
-	uint64_t position; /* how far it has been read; ahead of data_tail until released */
-	uint64_t head;     /* data_head as it was last looked at */
-	void *wrapped;     /* a record that goes around the end, whole */
-	size_t map_len;    /* 0: memory of the caller's */
-	int fd;
-};
+#define KNOWN_FLAGS ((uint32_t)(TALLY_RING_OVERWRITE | TALLY_RING_CANCELLABLE | TALLY_RING_SHRINK))
 
 static size_t page_size(void)
 {
 	return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int ring_new(struct tally_ring **out, int fd, struct tally_error *err)
+static int ring_new(struct tally_ring **out, int fd, uint32_t flags, struct tally_error *err)
 {
 	struct tally_ring *ring = calloc(1, sizeof(*ring));
 
 	if (!ring)
 		return error_nomem(err, "a ring");
 	ring->fd = fd;
+	ring->cancel_fd = -1;
 	ring->wrapped = malloc(LONGEST_RECORD);
+	ring->overwrite = flags & TALLY_RING_OVERWRITE;
 	if (!ring->wrapped) {
 		free(ring);
 		return error_nomem(err, "a ring");
+	}
+	if (flags & TALLY_RING_CANCELLABLE)
+		ring->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (flags & TALLY_RING_CANCELLABLE && ring->cancel_fd < 0) {
+		int code = -errno;
+		tally_ring_close(ring);
+		return error_set(err, code,
+				 code == -ENOMEM ? TALLY_CAUSE_MEMORY : TALLY_CAUSE_FD_LIMIT,
+				 "no eventfd to cancel waits with: %s", strerror(-code));
 	}
 	*out = ring;
 	return 0;
@@ -74,18 +77,24 @@ static int find_data(struct tally_ring *ring, uint64_t bytes, struct tally_error
 	return 0;
 }
 
-static void start_at_tail(struct tally_ring *ring)
+/* An overwrite ring has no tail, and nothing to read before its first snapshot. */
+static void start(struct tally_ring *ring)
 {
-	ring->position = ring->head = ring->page->data_tail;
+	if (!ring->overwrite)
+		ring->position = ring->head = ring->page->data_tail;
 }
 
-/* A power of two of pages; 0 when there is none. */
-static uint64_t ring_bytes(uint64_t wanted)
+/* Nothing is given back to an overwrite ring, whose page cannot be written. */
+static void give_back(struct tally_ring *ring)
+{
+	if (!ring->overwrite)
+		ring_store_release(&ring->page->data_tail, ring->position);
+}
+
+uint64_t ring_round_up(uint64_t wanted)
 {
 	uint64_t bytes = page_size();
 
-	if (!wanted)
-		wanted = DEFAULT_BYTES;
 	if (wanted > LARGEST_BYTES)
 		return 0;
 	while (bytes < wanted)
@@ -93,36 +102,69 @@ static uint64_t ring_bytes(uint64_t wanted)
 	return bytes;
 }
 
+/* An overwrite ring is mapped read-only: that is how the kernel knows (perf_mmap()). */
+static int map_bytes(struct tally_ring *ring, uint64_t bytes)
+{
+	int prot = PROT_READ | (ring->overwrite ? 0 : PROT_WRITE);
+	size_t len = page_size() + (size_t)bytes;
+	void *memory = NULL;
+	int r = sys()->mmap(&memory, len, prot, MAP_SHARED, ring->fd, 0);
+
+	if (r < 0)
+		return r;
+	ring->page = memory;
+	ring->map_len = len;
+	return 0;
+}
+
+static bool may_shrink(const struct tally_ring_opts *o, int code, uint64_t bytes)
+{
+	return o->flags & TALLY_RING_SHRINK && (code == -EPERM || code == -ENOMEM) &&
+	       bytes > page_size();
+}
+
+static int map_ring(struct tally_ring *ring, const struct tally_ring_opts *o,
+		    struct tally_error *err)
+{
+	uint64_t wanted = ring_round_up(o->bytes ? o->bytes : DEFAULT_BYTES), bytes = wanted;
+	int r = map_bytes(ring, bytes), first = r;
+
+	while (may_shrink(o, r, bytes)) {
+		bytes /= 2;
+		r = map_bytes(ring, bytes);
+	}
+	if (r < 0)
+		return explain_mmap(err, r, bytes, NULL);
+	if (bytes < wanted)
+		snprintf(ring->shrunk, sizeof(ring->shrunk),
+			 "%" PRIu64 " instead of %" PRIu64 " KiB of ring: %s", bytes / 1024,
+			 wanted / 1024,
+			 first == -EPERM ? "more may not be locked in memory "
+					   "(kernel.perf_event_mlock_kb, ulimit -l)"
+					 : "there is no memory for more");
+	return find_data(ring, bytes, err);
+}
+
 int tally_ring_open(struct tally_ring **out, int fd, const struct tally_ring_opts *opts,
 		    struct tally_error *err)
 {
 	struct tally_ring_opts o;
 	struct tally_ring *ring;
-	void *memory = NULL;
 
-	int r = opts_read(&o, sizeof(o), 0, opts, err);
+	int r = opts_read(&o, sizeof(o), KNOWN_FLAGS, opts, err);
 	if (r < 0)
 		return r;
-	uint64_t bytes = ring_bytes(o.bytes);
-	if (!bytes)
+	if (o.bytes > LARGEST_BYTES)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "a ring of %" PRIu64 " bytes is larger than any machine maps",
 				 o.bytes);
-	r = ring_new(&ring, fd, err);
+	r = ring_new(&ring, fd, o.flags, err);
 	if (r < 0)
 		return r;
-	size_t len = page_size() + (size_t)bytes;
-	r = sys()->mmap(&memory, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (r < 0) {
-		explain_mmap(err, r, bytes, NULL);
-		goto fail;
-	}
-	ring->page = memory;
-	ring->map_len = len;
-	r = find_data(ring, bytes, err);
+	r = map_ring(ring, &o, err);
 	if (r < 0)
 		goto fail;
-	start_at_tail(ring);
+	start(ring);
 	*out = ring;
 	return 0;
 fail:
@@ -131,58 +173,44 @@ fail:
 }
 
 int tally_ring_attach(struct tally_ring **out, void *memory, uint64_t bytes,
-		      struct tally_error *err)
+		      const struct tally_ring_opts *opts, struct tally_error *err)
 {
+	struct tally_ring_opts o;
 	struct tally_ring *ring;
+	int r = opts_read(&o, sizeof(o), KNOWN_FLAGS, opts, err);
 
+	if (r < 0)
+		return r;
 	if (!memory || (uintptr_t)memory % RECORD_ALIGN || !is_power_of_two(bytes) ||
 	    bytes < RECORD_ALIGN || bytes > LARGEST_BYTES)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "a ring needs memory aligned to %u and a power of two of bytes "
 				 "behind its first page, not %" PRIu64,
 				 RECORD_ALIGN, bytes);
-	int r = ring_new(&ring, -1, err);
+	r = ring_new(&ring, -1, o.flags, err);
 	if (r < 0)
 		return r;
 	ring->page = memory;
 	ring->data = (unsigned char *)memory + page_size();
 	ring->size = bytes;
-	start_at_tail(ring);
+	start(ring);
 	*out = ring;
 	return 0;
-}
-
-/*
- * Acquire: pairs with the smp_wmb() between the kernel's stores of records and of data_head
- * (perf_output_put_handle(), kernel/events/ring_buffer.c), so that what stands before the head is
- * whole.
- */
-static uint64_t load_head(const struct tally_ring *ring)
-{
-	return __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-}
-
-/*
- * Release: our loads from the records come before it. Pairs with the kernel's load of data_tail
- * before it writes over them (__perf_output_begin(), by its control dependency).
- */
-static void store_tail(struct tally_ring *ring)
-{
-	__atomic_store_n(&ring->page->data_tail, ring->position, __ATOMIC_RELEASE);
 }
 
 /* Gives up all that is in the ring: nothing tells where in it the next record begins. */
 static int resynchronise(struct tally_ring *ring)
 {
 	ring->position = ring->head;
-	store_tail(ring);
+	give_back(ring);
 	return -EBADMSG;
 }
 
-/* Looks at the head. How many bytes there are to read, or more than the size: a head that lies. */
-static uint64_t look(struct tally_ring *ring)
+/* A snapshot's head stands still. */
+uint64_t ring_look(struct tally_ring *ring)
 {
-	ring->head = load_head(ring);
+	if (!ring->overwrite)
+		ring->head = ring_load_acquire(&ring->page->data_head);
 	return ring->head - ring->position;
 }
 
@@ -197,22 +225,32 @@ static const void *unwrap(struct tally_ring *ring, uint64_t offset, uint64_t hea
 	return ring->wrapped;
 }
 
+/* The header at `position`, of which `available` bytes are there; false: it cannot be one. */
+static bool header_at(const struct tally_ring *ring, uint64_t position, uint64_t available,
+		      struct tally_record_header *h, uint64_t *word)
+{
+	memcpy(word, ring->data + (position & (ring->size - 1)), sizeof(*word));
+	memcpy(h, word, sizeof(*h));
+	return h->size >= sizeof(*h) && h->size % RECORD_ALIGN == 0 && h->size <= available;
+}
+
 int tally_ring_next(struct tally_ring *ring, const struct tally_record_header **header)
 {
 	uint64_t available = ring->head - ring->position, word;
 	struct tally_record_header h;
 
 	if (!available)
-		available = look(ring);
+		available = ring_look(ring);
 	if (!available)
 		return 0;
 	if (available > ring->size || (available | ring->position) % RECORD_ALIGN)
 		return resynchronise(ring);
+	if (!header_at(ring, ring->position, available, &h, &word)) {
+		/* The oldest record of a snapshot, which the newest has overwritten in part. */
+		int r = resynchronise(ring);
+		return ring->overwrite ? 0 : r;
+	}
 	uint64_t offset = ring->position & (ring->size - 1);
-	memcpy(&word, ring->data + offset, sizeof(word));
-	memcpy(&h, &word, sizeof(h));
-	if (h.size < sizeof(h) || h.size % RECORD_ALIGN || h.size > available)
-		return resynchronise(ring);
 	ring->position += h.size;
 	*header = offset + h.size <= ring->size ? (const void *)(ring->data + offset)
 						: unwrap(ring, offset, word, h.size);
@@ -221,39 +259,59 @@ int tally_ring_next(struct tally_ring *ring, const struct tally_record_header **
 
 void tally_ring_release(struct tally_ring *ring)
 {
-	store_tail(ring);
+	give_back(ring);
+}
+
+int ring_spans(const unsigned char *data, uint64_t size, uint64_t position, uint64_t bytes,
+	       struct iovec spans[2])
+{
+	uint64_t offset = position & (size - 1), first = size - offset;
+	unsigned char *at = (unsigned char *)(uintptr_t)data;
+
+	if (!bytes)
+		return 0;
+	spans[0] = (struct iovec){ at + offset, bytes < first ? bytes : first };
+	if (bytes <= first)
+		return 1;
+	spans[1] = (struct iovec){ at, bytes - first };
+	return 2;
 }
 
 static int spans_of(const struct tally_ring *ring, uint64_t bytes, struct iovec spans[2])
 {
-	uint64_t offset = ring->position & (ring->size - 1);
-	uint64_t first = ring->size - offset;
-	unsigned char *data = (unsigned char *)(uintptr_t)ring->data;
+	return ring_spans(ring->data, ring->size, ring->position, bytes, spans);
+}
 
-	if (!bytes)
-		return 0;
-	spans[0] = (struct iovec){ data + offset, bytes < first ? bytes : first };
-	if (bytes <= first)
-		return 1;
-	spans[1] = (struct iovec){ data, bytes - first };
-	return 2;
+/* How much of a snapshot is whole records. */
+static uint64_t whole_bytes(const struct tally_ring *ring, uint64_t available)
+{
+	struct tally_record_header h;
+	uint64_t whole = 0, word;
+
+	while (available > whole &&
+	       header_at(ring, ring->position + whole, available - whole, &h, &word))
+		whole += h.size;
+	return whole;
 }
 
 int tally_ring_peek(struct tally_ring *ring, struct iovec spans[2])
 {
-	uint64_t available = look(ring);
+	uint64_t available = ring_look(ring);
+
+	if (ring->overwrite && (available | ring->position) % RECORD_ALIGN == 0)
+		available = whole_bytes(ring, available);
 
 	return available > ring->size ? resynchronise(ring) : spans_of(ring, available, spans);
 }
 
 uint64_t tally_ring_head(const struct tally_ring *ring)
 {
-	return load_head(ring);
+	return ring_load_acquire(&ring->page->data_head);
 }
 
 int tally_ring_peek_to(struct tally_ring *ring, uint64_t head, struct iovec spans[2])
 {
-	uint64_t available = look(ring);
+	uint64_t available = ring_look(ring);
 	uint64_t wanted = head - ring->position;
 
 	if (available > ring->size)
@@ -268,7 +326,7 @@ void tally_ring_advance(struct tally_ring *ring, uint64_t bytes)
 	uint64_t shown = ring->head - ring->position;
 
 	ring->position += bytes < shown ? bytes : shown;
-	store_tail(ring);
+	give_back(ring);
 }
 
 uint64_t tally_ring_size(const struct tally_ring *ring)
@@ -281,12 +339,21 @@ int tally_ring_fd(const struct tally_ring *ring)
 	return ring->fd;
 }
 
+const char *tally_ring_shrunk(const struct tally_ring *ring)
+{
+	return ring->shrunk[0] ? ring->shrunk : NULL;
+}
+
 void tally_ring_close(struct tally_ring *ring)
 {
 	if (!ring)
 		return;
+	if (ring->aux.mapped)
+		sys()->munmap((void *)(uintptr_t)ring->aux.data, ring->aux.size);
 	if (ring->map_len)
 		sys()->munmap(ring->page, ring->map_len);
+	if (ring->cancel_fd >= 0)
+		sys()->close(ring->cancel_fd);
 	free(ring->wrapped);
 	free(ring);
 }

@@ -72,6 +72,39 @@ static void read_spans(struct tally_ring *ring, uint64_t to)
 	must(tally_ring_peek(ring, spans) == 0);
 }
 
+/* Snapshots end; an area beside them gives no more than it has. */
+static void read_snapshot(struct tally_ring *ring)
+{
+	const struct tally_record_header *header;
+	struct iovec spans[2];
+	uint64_t bytes = 0;
+	int r;
+
+	must(tally_ring_snapshot(ring) == 0);
+	int n = tally_ring_peek(ring, spans);
+	must(n == -EBADMSG || (n >= 0 && n <= 2));
+	for (int i = 0; i < n; i++)
+		touch(spans[i].iov_base, spans[i].iov_len);
+	while ((r = tally_ring_next(ring, &header)) > 0) {
+		touch(header, header->size);
+		bytes += header->size;
+		must(bytes <= tally_ring_size(ring));
+	}
+	must(r == 0 || r == -EBADMSG);
+	must(tally_ring_resume(ring) == 0);
+}
+
+static void read_aux(struct tally_ring *ring, uint64_t most)
+{
+	struct iovec spans[2];
+	int n = tally_ring_aux_peek(ring, spans);
+
+	must(n == -EBADMSG || (n >= 0 && n <= 2));
+	for (int i = 0; i < n; i++)
+		touch(spans[i].iov_base, spans[i].iov_len);
+	tally_ring_aux_advance(ring, most);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -80,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	size_t bytes = SMALLEST << (data[0] % 12);
-	bool raw = data[1] & 1;
+	bool raw = data[1] & 1, overwrite = data[1] & 2, aux = data[1] & 4;
 	data += 2;
 	size -= 2;
 	/* Just as long as it has to be: what is read behind it is seen. */
@@ -88,13 +121,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	must(memory);
 	struct perf_event_mmap_page *meta = (void *)memory;
 	meta->data_tail = take_u64(&data, &size);
-	must(tally_ring_attach(&ring, memory, bytes, NULL) == 0);
+	unsigned char *area = calloc(1, SMALLEST);
+	must(area);
+	must(tally_ring_attach(&ring, memory, bytes,
+			       TALLY_OPTS(ring, .flags = overwrite ? TALLY_RING_OVERWRITE : 0),
+			       NULL) == 0);
+	must(tally_ring_aux_attach(ring, area, SMALLEST, NULL, NULL) == 0);
 	while (size) {
 		meta->data_head = take_u64(&data, &size);
 		size_t lap = size < bytes ? size : bytes;
 		memcpy(memory + page, data, lap);
 		data += lap;
 		size -= lap;
+		if (aux) {
+			meta->aux_head = take_u64(&data, &size);
+			read_aux(ring, meta->aux_head / 3);
+		}
+		if (overwrite) {
+			read_snapshot(ring);
+			continue;
+		}
 		if (raw)
 			read_spans(ring, meta->data_head - lap / 2);
 		else
@@ -103,5 +149,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	tally_ring_close(ring);
 	free(memory);
+	free(area);
 	return 0;
 }

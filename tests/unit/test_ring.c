@@ -29,7 +29,7 @@ static void kernel_open(struct kernel *k, uint64_t start)
 	memset(k->page, 0, page + SIZE);
 	k->data = (unsigned char *)k->page + page;
 	k->page->data_head = k->page->data_tail = k->head = start;
-	check_int(tally_ring_attach(&k->ring, k->page, SIZE, NULL), 0);
+	check_int(tally_ring_attach(&k->ring, k->page, SIZE, NULL, NULL), 0);
 }
 
 static void kernel_close(struct kernel *k)
@@ -166,7 +166,7 @@ static void a_long_record_wraps_whole(void)
 	memcpy(data + size - 8, &wide, sizeof(wide));
 	meta->data_tail = size - 8;
 	meta->data_head = size - 8 + 65528;
-	require(check_int(tally_ring_attach(&ring, meta, size, NULL), 0));
+	require(check_int(tally_ring_attach(&ring, meta, size, NULL, NULL), 0));
 	check_int(tally_ring_next(ring, &h), 1);
 	check_int(h->size, 65528);
 	check_mem((const unsigned char *)h + 8, data, 65520);
@@ -333,11 +333,11 @@ static void attach_checks_its_arguments(void)
 	struct tally_ring *ring = NULL;
 	static uint64_t page[2048];
 
-	check_int(tally_ring_attach(&ring, NULL, SIZE, &err), -EINVAL);
-	check_int(tally_ring_attach(&ring, page, 0, &err), -EINVAL);
-	check_int(tally_ring_attach(&ring, page, 3 * 4096, &err), -EINVAL);
-	check_int(tally_ring_attach(&ring, (char *)page + 4, SIZE, &err), -EINVAL);
-	check_int(tally_ring_attach(&ring, page, 1ull << 63, &err), -EINVAL);
+	check_int(tally_ring_attach(&ring, NULL, SIZE, NULL, &err), -EINVAL);
+	check_int(tally_ring_attach(&ring, page, 0, NULL, &err), -EINVAL);
+	check_int(tally_ring_attach(&ring, page, 3 * 4096, NULL, &err), -EINVAL);
+	check_int(tally_ring_attach(&ring, (char *)page + 4, SIZE, NULL, &err), -EINVAL);
+	check_int(tally_ring_attach(&ring, page, 1ull << 63, NULL, &err), -EINVAL);
 	check_has(err.text, "power of two");
 	check(ring == NULL);
 }
