@@ -94,16 +94,20 @@ static const char *forbidden_at(int64_t needed)
 	}
 }
 
+/* Whether the kernel is known to be older than that one. */
+static bool is_older(const struct failure *f, long major, long minor)
+{
+	char *rest;
+	long has_major = strtol(f->system.release, &rest, 10);
+	long has_minor = *rest == '.' ? strtol(rest + 1, NULL, 10) : 0;
+
+	return has_major && (has_major < major || (has_major == major && has_minor < minor));
+}
+
 /* CAP_PERFMON came with Linux 5.8. */
 static const char *capability(const struct failure *f)
 {
-	long major = 0, minor = 0;
-	char *rest;
-
-	major = strtol(f->system.release, &rest, 10);
-	if (*rest == '.')
-		minor = strtol(rest + 1, NULL, 10);
-	return major > 5 || (major == 5 && minor >= 8) || !major ? "cap_perfmon" : "cap_sys_admin";
+	return is_older(f, 5, 8) ? "cap_sys_admin" : "cap_perfmon";
 }
 
 /* What the capability is given to: the running program. */
@@ -463,15 +467,30 @@ static int explain_bad_value(const struct failure *f)
 	return 1;
 }
 
+/* What came with Linux 5.13, where the kernel is older. */
+static const char *too_new(const struct failure *f)
+{
+	if (!is_older(f, 5, 13))
+		return NULL;
+	if (f->attr->flags & TALLY_ATTR_SIGTRAP)
+		return "sigtrap";
+	if (f->attr->flags & TALLY_ATTR_INHERIT_THREAD)
+		return "inherit_thread";
+	return f->attr->flags & TALLY_ATTR_REMOVE_ON_EXEC ? "remove_on_exec" : NULL;
+}
+
 static int explain_invalid(const struct failure *f)
 {
 	const struct tally_attr *attr = f->attr;
-	const char *broken = broken_rule(attr);
+	const char *broken = broken_rule(attr), *newer = too_new(f);
 
 	if (explain_bad_value(f))
 		return f->code;
 	if (broken)
 		return say(f, TALLY_CAUSE_ARGUMENT, "%s", broken);
+	if (newer)
+		return say(f, TALLY_CAUSE_UNSUPPORTED, "%s needs Linux 5.13, this is %s", newer,
+			   f->system.release);
 	if (attr->type == TALLY_TYPE_TRACEPOINT)
 		return say(f, TALLY_CAUSE_UNKNOWN,
 			   "this kernel has no tracepoint with the number %llu: its module may "

@@ -18,12 +18,13 @@
 #include "event/explain.h"
 #include "event/open.h"
 
+#define FLAG_PID_CGROUP 4ul /* PERF_FLAG_PID_CGROUP, Linux 2.6.39 */
 #define FLAG_FD_CLOEXEC 8ul /* PERF_FLAG_FD_CLOEXEC, Linux 3.14 */
 
 struct attempt {
 	struct tally_event *event;
 	struct tally_attr *attr;
-	int32_t tid, cpu;
+	const struct event_at *at;
 	int group_fd;
 	struct given_up given;
 };
@@ -86,11 +87,12 @@ static bool raise_nofile(void)
 /* On E2BIG the kernel has written its own size into the attr. */
 static int try(struct attempt *a)
 {
+	unsigned long flags = FLAG_FD_CLOEXEC | (a->at->cgroup ? FLAG_PID_CGROUP : 0);
 	int r;
 
 	do {
 		a->attr->size = tally_attr_size(a->attr);
-		r = sys()->perf_event_open(a->attr, a->tid, a->cpu, a->group_fd, FLAG_FD_CLOEXEC);
+		r = sys()->perf_event_open(a->attr, a->at->tid, a->at->cpu, a->group_fd, flags);
 	} while (r == -EINTR || (r == -EMFILE && raise_nofile()));
 	return r;
 }
@@ -316,20 +318,30 @@ static void remember(struct attempt *a, const char *root)
 	describe_compromise(e);
 }
 
-int event_open(struct tally_event *event, struct tally_attr *attr, int32_t tid, int32_t cpu,
-	       int group_fd, const char *root, struct tally_error *err)
+int event_open_at(struct tally_event *event, struct tally_attr *attr, const struct event_at *at,
+		  int group_fd, const char *root, struct tally_error *err)
 {
 	const struct tally_attr asked = *attr;
-	struct attempt a = { event, attr, tid, cpu, group_fd, still_given_up(event, attr) };
+	struct attempt a = { event, attr, at, group_fd, still_given_up(event, attr) };
 
 	int fd = with_cpu_clock(&a);
 	if (fd >= 0) {
-		remember(&a, root);
+		if (!at->further_part)
+			remember(&a, root);
 		return fd;
 	}
 	struct tally_attr last = *attr;
+	int32_t tid = at->cgroup ? -1 : at->tid;
 	*attr = asked;
 	if (fd == -EINVAL && group_fd >= 0)
-		return explain_member(err, fd, event->name, &last, tid, cpu, root);
-	return explain_open(err, fd, event->name, &last, tid, cpu, root);
+		return explain_member(err, fd, event->name, &last, tid, at->cpu, root);
+	return explain_open(err, fd, event->name, &last, tid, at->cpu, root);
+}
+
+int event_open(struct tally_event *event, struct tally_attr *attr, int32_t tid, int32_t cpu,
+	       int group_fd, const char *root, struct tally_error *err)
+{
+	const struct event_at at = { .tid = tid, .cpu = cpu };
+
+	return event_open_at(event, attr, &at, group_fd, root, err);
 }

@@ -8,17 +8,30 @@
 
 #include <tally/event.h>
 
+/* Where an event is opened. */
+struct event_at {
+	int32_t tid; /* a thread, -1: any, 0: the caller; or the descriptor of a cgroup's folder */
+	int32_t cpu; /* -1: any */
+	bool cgroup; /* `tid` is such a descriptor */
+	/* Another part of the event is open: what that one was granted goes on standing for it. */
+	bool further_part;
+};
+
 /*
- * Opens `event` for the thread `tid` (-1: any, 0: the caller) on `cpu` (-1: any).
- *   attr      what is wanted, complete: a copy of tally_event_attr() with sampling, read format and
- *             flags added. What had to be given up is given up in it, so that the next place begins
- *             where this one ended. Its size field is set here.
+ * Opens `event` at a place.
+ *   attr      what is wanted, complete: a copy of tally_event_attr(), or of a part's, with sampling,
+ *             read format and flags added. What had to be given up is given up in it, so that the
+ *             next place begins where this one ended. Its size field is set here.
  *   group_fd  the leader's descriptor at the same place, or -1.
  *   root      folder above /proc and /sys for explanations, or NULL.
  * Returns a close-on-exec descriptor; tally_event_granted() and _compromise() then tell what was
  * granted. A soft RLIMIT_NOFILE below the hard one is raised once when descriptors run out.
  * Errors: -errno of perf_event_open(2), explained.
  */
+int event_open_at(struct tally_event *event, struct tally_attr *attr, const struct event_at *at,
+		  int group_fd, const char *root, struct tally_error *err);
+
+/* event_open_at() for a thread and a CPU. */
 int event_open(struct tally_event *event, struct tally_attr *attr, int32_t tid, int32_t cpu,
 	       int group_fd, const char *root, struct tally_error *err);
 
