@@ -11,7 +11,7 @@ TOP = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 HEADERS = {
     "api": "base", "error": "base", "system": "base",
     "attr": "event", "event": "event", "record": "event",
-    "target": "count", "launch": "count", "count": "count", "counter": "count", "group": "count",
+    "target": "count", "launch": "count", "count": "count", "counter": "count", "freeze": "count", "group": "count",
     "ring": "sample", "sampler": "sample",
     "reader": "perfdata", "writer": "perfdata",
     "maps": "image", "symbolizer": "image",

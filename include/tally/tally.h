@@ -13,6 +13,7 @@
  *	target.h    whom to count or sample
  *	launch.h    a command that waits until counters are attached
  *	count.h     a reading that knows whether it is exact
+ *	freeze.h    holds a process still while counters are attached
  *	counter.h   one event on a target
  *	group.h     events counted together
  *	record.h    records: bytes to structs and back
@@ -28,6 +29,7 @@
 #include <tally/counter.h>
 #include <tally/error.h>
 #include <tally/event.h>
+#include <tally/freeze.h>
 #include <tally/group.h>
 #include <tally/launch.h>
 #include <tally/record.h>

@@ -5,6 +5,8 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/sys.h"
@@ -104,6 +106,23 @@ static int kernel_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 	return (int)answer(poll(fds, count, timeout_ms));
 }
 
+static long kernel_ptrace(int request, pid_t pid, unsigned long addr, unsigned long data)
+{
+	return answer(syscall(SYS_ptrace, request, pid, addr, data));
+}
+
+static pid_t kernel_waitpid(pid_t pid, int *status, int options)
+{
+	return (pid_t)answer(waitpid(pid, status, options));
+}
+
+static int kernel_sleep_ns(uint64_t ns)
+{
+	const struct timespec t = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+	return (int)answer(nanosleep(&t, NULL));
+}
+
 const struct sys_table sys_kernel = {
 	.perf_event_open = kernel_perf_event_open,
 	.ioctl = kernel_ioctl,
@@ -117,4 +136,7 @@ const struct sys_table sys_kernel = {
 	.mmap = kernel_mmap,
 	.munmap = kernel_munmap,
 	.poll = kernel_poll,
+	.ptrace = kernel_ptrace,
+	.waitpid = kernel_waitpid,
+	.sleep_ns = kernel_sleep_ns,
 };

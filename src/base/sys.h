@@ -30,6 +30,10 @@ struct sys_table {
 	int (*mmap)(void **addr, size_t len, int prot, int flags, int fd, off_t offset);
 	int (*munmap)(void *addr, size_t len);
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
+	/* Requests that answer no data: SEIZE, INTERRUPT, CONT, DETACH. */
+	long (*ptrace)(int request, pid_t pid, unsigned long addr, unsigned long data);
+	pid_t (*waitpid)(pid_t pid, int *status, int options);
+	int (*sleep_ns)(uint64_t ns); /* a signal may end it early */
 };
 
 const struct sys_table *sys(void);

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stopping all threads of a process, and letting them go. A scan of /proc/PID/task that finds nobody
+ * new while everybody stands still has found all: who stands still starts nobody.
+ *
+ * The tracer is a thread of its own. PTRACE_DETACH works on stopped threads alone, so one that waits
+ * uninterruptibly could not be let go and would stop some time later, for ever; but the end of a tracer
+ * detaches all that it has (exit_ptrace(), kernel/ptrace.c), stopped or not.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/proc.h"
+#include "base/sys.h"
+#include "base/vec.h"
+#include "count/freeze.h"
+
+#define DEFAULT_WAIT_MS 200u
+#define NS_PER_MS       1000000u
+
+/* One that is runnable stops as soon as a CPU takes it, which may last where many want to run. */
+#define RUNNABLE_WAITS 25u
+
+/* A process may start threads as fast as they are stopped; each round stops all that there were. */
+#define MAX_ROUNDS 256
+
+#define LOOK_NS 50000u /* how often a thread is looked at while it stops */
+
+/* Linux 3.4; glibc has had them as long, other libraries may not. */
+#ifndef PTRACE_EVENT_STOP
+#define PTRACE_EVENT_STOP 128
+#endif
+
+enum hold_state {
+	HOLD_ASKED, /* seized, has not stopped yet */
+	HOLD_STOPPED,
+	HOLD_GONE,    /* it has ended */
+	HOLD_REFUSED, /* it runs, and nothing can be done about it */
+};
+
+struct hold {
+	int32_t tid;
+	enum hold_state state;
+	int signal; /* that it was about to receive when it stopped, 0: none */
+};
+
+struct tally_freeze {
+	int32_t pid;
+	uint64_t wait_ns;
+	const char *root; /* while it is being opened */
+	VEC(struct hold) holds;
+	uint32_t held;
+	char reason[200];
+	int code; /* a failure of the tracer's */
+	bool traced;
+	pthread_t tracer;
+	sem_t ready, release;
+};
+
+int32_t freeze_pid(const struct tally_freeze *freeze)
+{
+	return freeze->pid;
+}
+
+TALLY_PRINTF(2, 3) static void blame(struct tally_freeze *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (f->reason[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(f->reason, sizeof(f->reason), fmt, ap);
+	va_end(ap);
+}
+
+/* The state letter of /proc/PID/task/TID/stat, proc_pid_stat(5); 'X' when there is none any more. */
+static char state_of(const struct tally_freeze *f, int32_t tid)
+{
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", f->pid, tid);
+	if (proc_read_line(line, sizeof(line), f->root, path) < 0)
+		return 'X';
+	/* "tid (comm) state ...": comm may hold anything, so the last parenthesis counts. */
+	const char *end = strrchr(line, ')');
+	return end && end[1] == ' ' ? end[2] : 'X';
+}
+
+static bool has_ended(const struct tally_freeze *f, int32_t tid)
+{
+	char state = state_of(f, tid);
+
+	return state == 'X' || state == 'Z';
+}
+
+static int list_threads(const struct tally_freeze *f, int32_t **tids, size_t *count)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", f->pid);
+	int r = proc_list_ids(tids, count, f->root, path);
+	return r == -ENOENT ? -ESRCH : r;
+}
+
+static struct hold *find(struct tally_freeze *f, int32_t tid)
+{
+	vec_each (&f->holds, h)
+		if (h->tid == tid && h->state != HOLD_GONE)
+			return h;
+	return NULL;
+}
+
+/* Takes a thread and asks it to stop. The kernel says EPERM of one that is ending, too. */
+static void seize(struct tally_freeze *f, struct hold *h)
+{
+	long r = sys()->ptrace(PTRACE_SEIZE, h->tid, 0, 0);
+
+	if (r == 0)
+		r = sys()->ptrace(PTRACE_INTERRUPT, h->tid, 0, 0);
+	if (r == 0)
+		h->state = HOLD_ASKED;
+	else if (r == -ESRCH || has_ended(f, h->tid))
+		h->state = HOLD_GONE;
+	else {
+		h->state = HOLD_REFUSED;
+		blame(f,
+		      "ptrace of thread %d is refused (%s): a debugger has it, or "
+		      "kernel.yama.ptrace_scope or a missing cap_sys_ptrace forbids it",
+		      h->tid, strerror((int)-r));
+	}
+}
+
+/* Seizes those that are not known yet; how many there were, or -errno. */
+static int seize_new(struct tally_freeze *f)
+{
+	int32_t *tids;
+	size_t count;
+	int found = 0, r = list_threads(f, &tids, &count);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (find(f, tids[i]) || has_ended(f, tids[i]))
+			continue;
+		struct hold *h = vec_push(&f->holds);
+		if (!h) {
+			r = -ENOMEM;
+			break;
+		}
+		h->tid = tids[i];
+		seize(f, h);
+		found++;
+	}
+	free(tids);
+	return r < 0 ? r : found;
+}
+
+/*
+ * What a wait told. A stop at a signal's delivery holds the thread as well; the signal is given back
+ * when it is let go. Stops by the interrupt and by job control are PTRACE_EVENT_STOP.
+ */
+static void take_status(struct hold *h, int status)
+{
+	if (!WIFSTOPPED(status)) {
+		h->state = HOLD_GONE;
+		return;
+	}
+	h->state = HOLD_STOPPED;
+	h->signal = status >> 16 ? 0 : WSTOPSIG(status);
+}
+
+/* Looks at those that were asked; how many still run. `*moved`: some stopped meanwhile. */
+static unsigned look(struct tally_freeze *f, bool *moved)
+{
+	unsigned missing = 0;
+
+	vec_each (&f->holds, h) {
+		int status;
+		if (h->state != HOLD_ASKED)
+			continue;
+		pid_t r = sys()->waitpid(h->tid, &status, __WALL | WNOHANG);
+		if (r > 0)
+			take_status(h, status);
+		else if (r < 0 && r != -EINTR)
+			h->state = HOLD_GONE; /* an exec of another thread takes a thread away */
+		*moved |= h->state != HOLD_ASKED;
+		missing += h->state == HOLD_ASKED;
+	}
+	return missing;
+}
+
+/*
+ * Gives up those that cannot be waited for: the first thread of a process, when it has ended before the
+ * others, tells nobody; one in an uninterruptible wait may stay there for ever.
+ */
+static void give_up(struct tally_freeze *f, bool on_all)
+{
+	vec_each (&f->holds, h) {
+		if (h->state != HOLD_ASKED)
+			continue;
+		char state = state_of(f, h->tid);
+		if (state == 'X' || state == 'Z') {
+			h->state = HOLD_GONE;
+		} else if (state == 'D' || on_all) {
+			h->state = HOLD_REFUSED;
+			blame(f, "thread %d did not stop (its state is %c): it waits in the kernel",
+			      h->tid, state);
+		}
+	}
+}
+
+/* Waits until all that were asked have stopped, or are given up. */
+static void await_all(struct tally_freeze *f)
+{
+	uint64_t last = clock_ns(CLOCK_MONOTONIC);
+	unsigned waits = 0;
+	bool moved = false;
+
+	while (look(f, &moved)) {
+		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		if (moved) {
+			last = now;
+			waits = 0;
+			moved = false;
+		} else if (now - last >= f->wait_ns) {
+			last = now;
+			give_up(f, ++waits >= RUNNABLE_WAITS);
+		}
+		sys()->sleep_ns(LOOK_NS);
+	}
+}
+
+/* Nobody may trace his own threads. Alone, the caller is here and starts none. */
+static int hold_oneself(struct tally_freeze *f)
+{
+	int32_t *tids;
+	size_t count;
+	int r = list_threads(f, &tids, &count);
+
+	if (r < 0)
+		return r;
+	free(tids);
+	f->held = count == 1;
+	if (count > 1)
+		blame(f,
+		      "process %d is the caller's own, with %zu threads, and a process cannot stop its "
+		      "own",
+		      f->pid, count);
+	return 0;
+}
+
+static int stop_all(struct tally_freeze *f)
+{
+	int r;
+
+	for (int round = 0; (r = seize_new(f)) > 0; round++) {
+		await_all(f);
+		if (round == MAX_ROUNDS) {
+			blame(f, "process %d starts threads faster than they can be stopped",
+			      f->pid);
+			break;
+		}
+	}
+	vec_each (&f->holds, h)
+		f->held += h->state == HOLD_STOPPED;
+	return r < 0 ? r : 0;
+}
+
+/* Only what is stopped can be let go one by one; the end of the tracer does the rest. */
+static void let_go(struct tally_freeze *f)
+{
+	vec_each (&f->holds, h)
+		if (h->state == HOLD_STOPPED)
+			sys()->ptrace(PTRACE_DETACH, h->tid, 0, (unsigned long)h->signal);
+}
+
+static void await(sem_t *sem)
+{
+	while (sem_wait(sem) < 0 && errno == EINTR)
+		;
+}
+
+static void *trace(void *arg)
+{
+	struct tally_freeze *f = arg;
+
+	f->code = stop_all(f);
+	sem_post(&f->ready);
+	await(&f->release);
+	let_go(f);
+	return NULL;
+}
+
+/* With all signals blocked: the caller's handlers are for the caller's threads. */
+static int start_tracer(struct tally_freeze *f)
+{
+	sigset_t all, mask;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &mask);
+	int r = -pthread_create(&f->tracer, NULL, trace, f);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	f->traced = r == 0;
+	return r;
+}
+
+static int hold_other(struct tally_freeze *f)
+{
+	int r = start_tracer(f);
+
+	if (r < 0) {
+		blame(f, "no thread can be started to hold process %d: %s", f->pid, strerror(-r));
+		return 0;
+	}
+	await(&f->ready);
+	return f->code;
+}
+
+static int explain(const struct tally_freeze *f, int code, struct tally_error *err)
+{
+	if (code == -ESRCH)
+		return error_set(err, code, TALLY_CAUSE_NO_PROCESS,
+				 "there is no process %d; it may have ended", f->pid);
+	if (code == -ENOMEM)
+		return error_nomem(err, "the threads of a process");
+	return error_set(err, code, code == -EACCES ? TALLY_CAUSE_PERMISSION : TALLY_CAUSE_IO,
+			 "cannot list the threads of process %d in %s/proc/%d/task: %s", f->pid,
+			 f->root ? f->root : "", f->pid, strerror(-code));
+}
+
+int tally_freeze_open(struct tally_freeze **out, int32_t pid, const struct tally_freeze_opts *opts,
+		      struct tally_error *err)
+{
+	struct tally_freeze_opts o;
+	int r = opts_read(&o, sizeof(o), 0, opts, err);
+
+	if (r < 0)
+		return r;
+	if (pid <= 0)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "%d is not a process id: it must be positive", pid);
+	struct tally_freeze *f = calloc(1, sizeof(*f));
+	if (!f)
+		return error_nomem(err, "the threads of a process");
+	f->pid = pid;
+	f->root = o.root;
+	f->wait_ns = (uint64_t)(o.wait_ms ? o.wait_ms : DEFAULT_WAIT_MS) * NS_PER_MS;
+	sem_init(&f->ready, 0, 0);
+	sem_init(&f->release, 0, 0);
+	r = pid == getpid() ? hold_oneself(f) : hold_other(f);
+	if (r < 0) {
+		explain(f, r, err);
+		goto fail;
+	}
+	f->root = NULL;
+	*out = f;
+	return 0;
+fail:
+	tally_freeze_close(f);
+	return r;
+}
+
+bool tally_freeze_holds(const struct tally_freeze *freeze)
+{
+	return !freeze->reason[0];
+}
+
+uint32_t tally_freeze_threads(const struct tally_freeze *freeze)
+{
+	return freeze->held;
+}
+
+const char *tally_freeze_reason(const struct tally_freeze *freeze)
+{
+	return freeze->reason[0] ? freeze->reason : NULL;
+}
+
+void tally_freeze_close(struct tally_freeze *freeze)
+{
+	if (!freeze)
+		return;
+	if (freeze->traced) {
+		sem_post(&freeze->release);
+		pthread_join(freeze->tracer, NULL);
+	}
+	sem_destroy(&freeze->ready);
+	sem_destroy(&freeze->release);
+	vec_done(&freeze->holds);
+	free(freeze);
+}
