@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A kernel for the tests of counters: perf_event_open(2), ioctl(2), read(2) and close(2) on events
- * that count what a test says, after the manual page and Linux 6.18. Everything else goes to the
- * real one. Include it once in a test program; it defines sys().
+ * that count what a test says, after the manual page and Linux 6.18, and ptrace(2) and waitpid(2) of
+ * threads that stop when they are asked to. Everything else goes to the real one. Include it once in a test program; it defines sys().
  */
 #ifndef TESTS_FAKEPERF_H
 #define TESTS_FAKEPERF_H
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/ptrace.h>
 
 #include <tally/attr.h>
 
@@ -42,6 +44,10 @@ static struct {
 	bool knows_lost; /* READ_LOST, Linux 6.0 */
 	bool reversed;   /* members of a group from the last to the first */
 	bool drops_last; /* the last member left its group */
+	int ptrace_code; /* what PTRACE_SEIZE answers */
+	unsigned seized, detached;
+	int files;               /* that are open beside the events */
+	int fail_call_at, calls; /* the n-th call of all that can fail fails, from 1 on */
 } fake;
 
 static void fake_reset(void)
@@ -56,6 +62,12 @@ static inline struct fake_event *fake_at(int fd)
 							      : NULL;
 }
 
+/* Whether this call is the one that fails. */
+static inline bool fake_fails(void)
+{
+	return ++fake.calls == fake.fail_call_at;
+}
+
 /* The n-th event that was opened, from 0 on. */
 static inline struct fake_event *fake_nth(int n)
 {
@@ -68,6 +80,8 @@ static int fake_perf_event_open(void *attr, pid_t pid, int cpu, int group_fd, un
 
 	memset(&a, 0, sizeof(a));
 	memcpy(&a, attr, sizeof(a));
+	if (fake_fails())
+		return -EIO;
 	if (fake.opened + 1 == fake.fail_open_at)
 		return fake.fail_open_code;
 	if (fake.missing_pid && pid == fake.missing_pid)
@@ -97,6 +111,8 @@ static int fake_ioctl(int fd, unsigned long request, unsigned long arg)
 
 	if (!e)
 		return sys_kernel.ioctl(fd, request, arg);
+	if (fake_fails())
+		return -EIO;
 	if (!e->open)
 		return -EBADF;
 	if (fd == fake.fail_ioctl_fd)
@@ -172,7 +188,7 @@ static ssize_t fake_read(int fd, void *buf, size_t len)
 	const struct fake_event *e = fake_at(fd);
 
 	if (!e)
-		return sys_kernel.read(fd, buf, len);
+		return fake_fails() ? -EIO : sys_kernel.read(fd, buf, len);
 	if (!e->open)
 		return -EBADF;
 	if (fake.fail_read_code)
@@ -193,13 +209,44 @@ static int fake_close(int fd)
 {
 	struct fake_event *e = fake_at(fd);
 
-	if (!e)
+	if (!e) {
+		fake.files--;
 		return sys_kernel.close(fd);
+	}
 	if (!e->open)
 		return -EBADF;
 	e->open = false;
 	fake.open--;
 	return 0;
+}
+
+static int fake_open(const char *path, int flags, mode_t mode)
+{
+	int fd = fake_fails() ? -EIO : sys_kernel.open(path, flags, mode);
+
+	fake.files += fd >= 0;
+	return fd;
+}
+
+/* Threads stop at once, and stay. */
+static long fake_ptrace(int request, pid_t pid, unsigned long addr, unsigned long data)
+{
+	(void)pid, (void)addr, (void)data;
+	if (request == PTRACE_DETACH)
+		fake.detached++;
+	if (request != PTRACE_SEIZE)
+		return 0;
+	if (fake_fails())
+		return -EPERM;
+	fake.seized += !fake.ptrace_code;
+	return fake.ptrace_code;
+}
+
+static pid_t fake_waitpid(pid_t pid, int *status, int options)
+{
+	(void)options;
+	*status = PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f;
+	return pid;
 }
 
 const struct sys_table *sys(void)
@@ -212,6 +259,9 @@ const struct sys_table *sys(void)
 		table.ioctl = fake_ioctl;
 		table.read = fake_read;
 		table.close = fake_close;
+		table.open = fake_open;
+		table.ptrace = fake_ptrace;
+		table.waitpid = fake_waitpid;
 	}
 	return &table;
 }

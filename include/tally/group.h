@@ -16,7 +16,11 @@ struct tally_group;
 /*
  * Opens the group of which `leader` is the leader (see tally_event_leader) on every place of the
  * target, or nothing. Options, states and errors as for tally_counter_open; the error names the
- * member that failed. Since: 0.1
+ * member that failed.
+ *
+ * Where members have several parts, each part makes a group of its own: events of the same PMU go
+ * together, and one that counts everywhere (a software event) goes with each of them. Errors: -EINVAL
+ * when a part finds no leader on its PMU, or events of packages and of CPUs are mixed. Since: 0.1
  */
 TALLY_API int tally_group_open(struct tally_group **out, struct tally_events *events,
 			       uint32_t leader, const struct tally_target *target,
@@ -38,6 +42,21 @@ TALLY_API int tally_group_reset(struct tally_group *group);
  */
 TALLY_API int tally_group_read(struct tally_group *group, struct tally_count *counts,
 			       uint32_t room);
+
+/* The places, as tally_counter_places. Borrowed. Since: 0.1 */
+TALLY_API uint32_t tally_group_places(const struct tally_group *group,
+				      const struct tally_place **places);
+
+/*
+ * Reads all members at one place alone, as tally_counter_read_place. A member that is not counted
+ * there (its PMU is another part's) reads 0 of no time. Errors: -EINVAL (no such place), those of
+ * tally_group_read. Since: 0.1
+ */
+TALLY_API int tally_group_read_place(struct tally_group *group, uint32_t place,
+				     struct tally_count *counts, uint32_t room);
+
+/* As tally_counter_start_exact. Since: 0.1 */
+TALLY_API bool tally_group_start_exact(const struct tally_group *group);
 
 /* Closes all descriptors. NULL is fine. Since: 0.1 */
 TALLY_API void tally_group_close(struct tally_group *group);

@@ -27,19 +27,38 @@ enum tally_scope {
 	TALLY_SCOPE_COMMAND,
 	/* Everything that runs on the CPUs of `cpus`; all that are online when `cpus` is NULL. */
 	TALLY_SCOPE_CPUS,
+	/* Everything that runs on this machine: TALLY_SCOPE_CPUS without a list. */
+	TALLY_SCOPE_SYSTEM,
+	/*
+	 * What runs on the CPUs of `cpus`, or on all, while it belongs to the control group `cgroup`
+	 * or to one below it. Threads come and go with the group, and nothing has to be followed.
+	 * Counters only. Linux 2.6.39, CONFIG_CGROUP_PERF.
+	 */
+	TALLY_SCOPE_CGROUP,
 };
 
 struct tally_target {
 	uint32_t scope;      /* enum tally_scope */
 	int32_t id;          /* a tid or pid, by scope */
-	const int32_t *cpus; /* TALLY_SCOPE_CPUS: borrowed until the open call returns */
+	const int32_t *cpus; /* CPUS, CGROUP: borrowed until the open call returns */
 	uint32_t cpu_count;
 	uint32_t reserved;
+	/*
+	 * TALLY_SCOPE_CGROUP: a path below the mount of the hierarchy that has the perf_event
+	 * controller ("system.slice/cron.service", with or without a leading slash, as
+	 * /proc/PID/cgroup has it), or the absolute folder. Borrowed until the open call returns.
+	 */
+	const char *cgroup;
 };
 
-/* One place where an event is opened: the pid and cpu of perf_event_open(2). -1: any. */
+/*
+ * One place where an event is opened: the pid and cpu of perf_event_open(2), -1 being any (or, on
+ * CPUs, those of a cgroup), and which part of the event counts there (tally_event_part; in a group
+ * the part that the others of this place go with).
+ */
 struct tally_place {
 	int32_t tid, cpu;
+	uint32_t part;
 };
 
 TALLY_END_DECLS

@@ -62,6 +62,21 @@ int tally_counter_read(struct tally_counter *counter, struct tally_count *out)
 	return r;
 }
 
+int tally_counter_read_place(struct tally_counter *counter, uint32_t place, struct tally_count *out)
+{
+	struct tally_count count;
+	int r = opened_read_place(&counter->opened, place, &count);
+
+	if (r == 0)
+		*out = count;
+	return r;
+}
+
+bool tally_counter_start_exact(const struct tally_counter *counter)
+{
+	return !counter->opened.start_inexact;
+}
+
 uint32_t tally_counter_places(const struct tally_counter *counter,
 			      const struct tally_place **places)
 {

@@ -99,3 +99,26 @@ int tally_group_read(struct tally_group *group, struct tally_count *counts, uint
 		memcpy(counts, group->counts, group->opened.members * sizeof(*counts));
 	return r;
 }
+
+int tally_group_read_place(struct tally_group *group, uint32_t place, struct tally_count *counts,
+			   uint32_t room)
+{
+	if (room < group->opened.members)
+		return -ENOSPC;
+	int r = opened_read_place(&group->opened, place, group->counts);
+	if (r == 0)
+		memcpy(counts, group->counts, group->opened.members * sizeof(*counts));
+	return r;
+}
+
+uint32_t tally_group_places(const struct tally_group *group, const struct tally_place **places)
+{
+	if (places)
+		*places = group->opened.places;
+	return group->opened.places_count;
+}
+
+bool tally_group_start_exact(const struct tally_group *group)
+{
+	return !group->opened.start_inexact;
+}

@@ -9,10 +9,17 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <tally/freeze.h>
+#include <tally/system.h>
 
 #include "base/error.h"
 #include "base/sys.h"
+#include "count/cgroup.h"
 #include "count/opened.h"
+#include "count/options.h"
+#include "count/parts.h"
 #include "count/target.h"
 #include "event/open.h"
 
@@ -26,58 +33,88 @@
 /* What is the same at all places while they are being opened. */
 struct opening {
 	struct tally_event *const *events;
-	struct tally_attr *attrs; /* one a member; a fallback taken at one place stays */
 	const struct tally_target *target;
 	struct tally_counter_opts opts;
+	struct parts parts;
+	struct tally_attr
+		*attrs; /* [layer * members + member]; a fallback taken at one place stays */
+	bool *told;     /* by member: some part of it is open */
+	struct tally_freeze *own; /* made for this opening alone */
 	struct tally_error *err;
 };
 
-static void prepare_attr(struct tally_attr *attr, const struct opening *how, uint32_t members,
-			 uint32_t member)
+static void prepare_attr(struct opening *how, uint32_t layer, uint32_t member)
 {
-	const struct tally_target *target = how->target;
+	uint32_t members = how->parts.members;
+	struct tally_attr *attrs = &how->attrs[(size_t)layer * members], *attr = &attrs[member];
 	uint64_t leaders = TALLY_ATTR_PINNED | TALLY_ATTR_EXCLUSIVE;
+	struct tally_event_part part;
 
-	*attr = *tally_event_attr(how->events[member]);
+	if (!parts_of(&how->parts, layer, member, &part))
+		return;
+	*attr = part.attr;
 	attr->read_format = READ_FORMAT | (members > 1 ? TALLY_READ_GROUP : 0);
-	attr->flags &= ~(TALLY_ATTR_DISABLED | TALLY_ATTR_ENABLE_ON_EXEC | TALLY_ATTR_INHERIT);
-	if (target_inherits(target) && !(how->opts.flags & TALLY_COUNTER_NO_INHERIT))
-		attr->flags |= TALLY_ATTR_INHERIT;
-	if (member > 0) {
-		/* The kernel refuses both on a follower; the leader's go for the whole group. */
-		attr->flags &= ~(how->attrs[0].flags & leaders);
-		return;
-	}
-	/* Followers stay enabled: the leader switches them, by exec too, but never enables them. */
-	if (how->opts.flags & TALLY_COUNTER_ENABLED)
-		return;
-	attr->flags |= TALLY_ATTR_DISABLED;
-	if (target->scope == TALLY_SCOPE_COMMAND)
-		attr->flags |= TALLY_ATTR_ENABLE_ON_EXEC;
+	options_apply(&how->opts, how->target, member == 0, attr);
+	if (member > 0) /* The kernel refuses both on a follower; the leader's go for the group. */
+		attr->flags &= ~(attrs[0].flags & leaders);
 }
 
-static int open_member(struct opened *o, const struct opening *how, uint32_t member)
+static int prepare(struct opening *how, uint32_t members)
+{
+	int r = parts_init(&how->parts, how->events, members, how->target, how->err);
+
+	if (r < 0)
+		return r;
+	how->attrs = calloc((size_t)how->parts.layers * members, sizeof(*how->attrs));
+	how->told = calloc(members, sizeof(*how->told));
+	if (!how->attrs || !how->told)
+		return error_nomem(how->err, "the counters");
+	for (uint32_t l = 0; l < how->parts.layers; l++)
+		for (uint32_t m = 0; m < members; m++)
+			prepare_attr(how, l, m);
+	return 0;
+}
+
+static int open_event(struct opened *o, struct opening *how, uint32_t member, int leader)
 {
 	const struct tally_place *place = &o->places[o->places_count];
-	int *fds = &o->fds[(size_t)o->places_count * o->members];
-	struct tally_attr *attr = &how->attrs[member];
-	int leader = member ? fds[0] : -1;
+	struct tally_attr *attr = &how->attrs[(size_t)place->part * o->members + member];
+	struct tally_event *event = how->events[member];
+	const struct event_at at = {
+		.tid = o->has_cgroup ? o->cgroup : place->tid,
+		.cpu = place->cpu,
+		.cgroup = o->has_cgroup,
+		.further_part = how->told[member] && place->part > 0,
+	};
 
-	int fd = event_open(how->events[member], attr, place->tid, place->cpu, leader,
-			    how->opts.root, how->err);
+	int fd = event_open_at(event, attr, &at, leader, how->opts.root, how->err);
 	if (fd == -EINVAL && attr->read_format & TALLY_READ_LOST) {
 		/* Unknown before Linux 6.0, which says no more than EINVAL. */
 		attr->read_format &= ~TALLY_READ_LOST;
-		fd = event_open(how->events[member], attr, place->tid, place->cpu, leader,
-				how->opts.root, how->err);
+		fd = event_open_at(event, attr, &at, leader, how->opts.root, how->err);
 	}
+	if (fd == -EBADF && o->has_cgroup)
+		return cgroup_explain_folder(how->target->cgroup, how->err);
+	if (fd >= 0)
+		how->told[member] = true;
+	return fd;
+}
+
+static int open_member(struct opened *o, struct opening *how, uint32_t member)
+{
+	size_t slots = (size_t)o->places_count * o->members;
+	int *fds = &o->fds[slots];
+	uint32_t layer = o->places[o->places_count].part;
+
+	if (how->parts.of[(size_t)layer * o->members + member] == PART_NONE)
+		return 0;
+	int fd = open_event(o, how, member, member ? fds[0] : -1);
 	if (fd < 0)
 		return fd;
 	fds[member] = fd;
 	if (o->members == 1)
 		return 0;
-	uint64_t *id = &o->ids[(size_t)o->places_count * o->members + member];
-	int r = sys()->ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)id);
+	int r = sys()->ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)&o->ids[slots + member]);
 	return r < 0 ? error_set(how->err, r, TALLY_CAUSE_UNSUPPORTED,
 				 "the kernel does not tell the id of event '%s': %s",
 				 tally_event_name(how->events[member]), strerror(-r))
@@ -97,7 +134,7 @@ static void close_place(struct opened *o, uint32_t place)
 }
 
 /* Opens the place behind the open ones. */
-static int open_place(struct opened *o, const struct opening *how)
+static int open_place(struct opened *o, struct opening *how)
 {
 	int r = 0;
 
@@ -120,16 +157,33 @@ static int allocate(struct opened *o, uint32_t places, struct tally_error *err)
 	o->ids = calloc(slots, sizeof(*o->ids));
 	o->base = calloc(slots, sizeof(*o->base));
 	o->now = calloc(o->members, sizeof(*o->now));
+	o->stretch = calloc(o->members, sizeof(*o->stretch));
 	o->buffer = calloc(words, sizeof(*o->buffer));
-	if (!o->places || !o->fds || !o->ids || !o->base || !o->now || !o->buffer)
+	if (!o->places || !o->fds || !o->ids || !o->base || !o->now || !o->stretch || !o->buffer)
 		return error_nomem(err, "the counters");
 	for (size_t i = 0; i < slots; i++)
 		o->fds[i] = -1;
 	return 0;
 }
 
+/* The limit was raised as far as this user may; what is needed says whether that can ever do. */
+static int explain_fds(const struct opening *how, uint64_t needed)
+{
+	struct tally_system system;
+
+	tally_system_read(&system, sizeof(system), how->opts.root, NULL);
+	return error_set(
+		how->err, -EMFILE, TALLY_CAUSE_FD_LIMIT,
+		"cannot open %.100s: it takes %llu file descriptors, one for each event, "
+		"thread and CPU, and this process may have %llu (RLIMIT_NOFILE, hard limit "
+		"%llu): fewer events or threads, or 'sudo prlimit --nofile=%llu --pid %d'",
+		tally_event_name(how->events[0]), (unsigned long long)needed,
+		(unsigned long long)system.nofile_soft, (unsigned long long)system.nofile_hard,
+		(unsigned long long)(needed + system.nofile_hard), getpid());
+}
+
 /* Opens every place of a list; threads that end meanwhile are left out. */
-static int open_places(struct opened *o, const struct opening *how, const struct tally_place *list,
+static int open_places(struct opened *o, struct opening *how, const struct tally_place *list,
 		       uint32_t count)
 {
 	int r = allocate(o, count, how->err);
@@ -141,11 +195,11 @@ static int open_places(struct opened *o, const struct opening *how, const struct
 		    (o->places_count || i + 1 < count))
 			r = 0;
 	}
-	return r;
+	return r == -EMFILE ? explain_fds(how, parts_fds(&how->parts, list, count)) : r;
 }
 
 /* Opens the target as it is now; 1 when it grew meanwhile. */
-static int open_target(struct opened *o, const struct opening *how)
+static int open_target(struct opened *o, struct opening *how)
 {
 	struct tally_place *list;
 	uint32_t count;
@@ -153,23 +207,81 @@ static int open_target(struct opened *o, const struct opening *how)
 
 	if (r < 0)
 		return r;
-	r = open_places(o, how, list, count);
+	r = parts_spread(&how->parts, how->opts.root, &list, &count, how->err);
+	if (r == 0)
+		r = open_places(o, how, list, count);
 	if (r == 0)
 		r = target_grew(how->target, how->opts.root, list, count);
 	free(list);
 	return r;
 }
 
-static int open_until_stable(struct opened *o, const struct opening *how)
+static void close_places(struct opened *o)
+{
+	for (uint32_t p = 0; p < o->places_count; p++)
+		close_place(o, p);
+	free(o->places);
+	free(o->fds);
+	free(o->ids);
+	free(o->base);
+	free(o->now);
+	free(o->stretch);
+	free(o->buffer);
+	o->places = NULL;
+	o->fds = NULL;
+	o->ids = NULL;
+	o->base = o->now = NULL;
+	o->stretch = o->buffer = NULL;
+	o->places_count = 0;
+}
+
+static int open_until_stable(struct opened *o, struct opening *how)
 {
 	for (int tries = 1;; tries++) {
 		int r = open_target(o, how);
 		if (r <= 0)
 			return r;
-		if (tries == TARGET_TRIES)
+		if (tries == TARGET_TRIES) {
+			o->start_inexact = true;
 			return 0;
-		opened_close(o);
+		}
+		close_places(o);
 	}
+}
+
+/* Holds a process still, where that is wanted and possible. */
+static int hold(struct opened *o, struct opening *how)
+{
+	const struct tally_freeze *freeze = how->opts.freeze;
+
+	if (how->target->scope != TALLY_SCOPE_PROCESS || how->target->id <= 0)
+		return 0;
+	if (!freeze && !(how->opts.flags & TALLY_COUNTER_NO_STOP)) {
+		int r = tally_freeze_open(&how->own, how->target->id,
+					  TALLY_OPTS(freeze, .root = how->opts.root), how->err);
+		if (r < 0)
+			return r;
+		freeze = how->own;
+	}
+	o->start_inexact = !freeze || !tally_freeze_holds(freeze);
+	return 0;
+}
+
+static int enter_cgroup(struct opened *o, const struct opening *how)
+{
+	if (how->target->scope != TALLY_SCOPE_CGROUP)
+		return 0;
+	o->cgroup = cgroup_open(how->target->cgroup, how->opts.root, how->err);
+	o->has_cgroup = o->cgroup >= 0;
+	return o->has_cgroup ? 0 : o->cgroup;
+}
+
+/* A group is read by its leader, in the leader's format: old kernels refuse LOST at every place. */
+static bool leader_has_lost(const struct opened *o, const struct opening *how)
+{
+	uint32_t layer = o->places[0].part;
+
+	return how->attrs[(size_t)layer * o->members].read_format & TALLY_READ_LOST;
 }
 
 int opened_open(struct opened *o, struct tally_event *const *events, uint32_t members,
@@ -177,21 +289,25 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 		struct tally_error *err)
 {
 	struct opening how = { .events = events, .target = target, .err = err };
-	int r = opts_read(&how.opts, sizeof(how.opts),
-			  TALLY_COUNTER_ENABLED | TALLY_COUNTER_NO_INHERIT, opts, err);
+	int r = options_read(&how.opts, opts, target, err);
 
 	if (r < 0)
 		return r;
-	how.attrs = calloc(members, sizeof(*how.attrs));
-	if (!how.attrs)
-		return error_nomem(err, "the counters");
 	o->members = members;
-	for (uint32_t m = 0; m < members; m++)
-		prepare_attr(&how.attrs[m], &how, members, m);
-	r = open_until_stable(o, &how);
-	/* A group is read by its leader, in the leader's format. */
-	o->has_lost = how.attrs[0].read_format & TALLY_READ_LOST;
+	o->shares_time = !target_is_cpus(target);
+	r = prepare(&how, members);
+	if (r == 0)
+		r = enter_cgroup(o, &how);
+	if (r == 0)
+		r = hold(o, &how);
+	if (r == 0)
+		r = open_until_stable(o, &how);
+	if (r == 0)
+		o->has_lost = leader_has_lost(o, &how);
+	tally_freeze_close(how.own);
+	parts_done(&how.parts);
 	free(how.attrs);
+	free(how.told);
 	return r;
 }
 
@@ -250,12 +366,14 @@ static int take_one(struct opened *o, size_t words)
 static int read_place(struct opened *o, uint32_t place)
 {
 	size_t room = (GROUP_HEAD + (size_t)MEMBER_WORDS * o->members) * sizeof(*o->buffer);
-	ssize_t n = sys()->read(o->fds[(size_t)place * o->members], o->buffer, room);
+	const int *fds = &o->fds[(size_t)place * o->members];
+	ssize_t n = sys()->read(fds[0], o->buffer, room);
 
 	if (n < 0)
 		return (int)n;
+	memset(o->now, 0, o->members * sizeof(*o->now));
 	for (uint32_t m = 0; m < o->members; m++)
-		o->now[m] = (struct tally_count){ .error = n ? -EIO : -EBUSY };
+		o->now[m].error = fds[m] < 0 ? 0 : n ? -EIO : -EBUSY;
 	size_t words = (size_t)n / sizeof(*o->buffer);
 	if (!n)
 		return 0;
@@ -267,17 +385,41 @@ static int read_place(struct opened *o, uint32_t place)
 	return 0;
 }
 
-static void add_place(struct tally_count *sum, const struct tally_count *now,
-		      const struct tally_count *base)
+/*
+ * Adds what a place counted. The parts of an event at one thread take turns as the thread moves from
+ * one kind of core to another, all enabled all the time: it was enabled as long as one of them was, and
+ * ran as long as all of them together.
+ */
+static void add_place(struct tally_count *sum, const struct tally_count *since, uint64_t *stretch)
 {
-	struct tally_count since = tally_count_minus(now, base);
+	uint64_t more = since->enabled_ns > *stretch ? since->enabled_ns - *stretch : 0;
 
-	sum->raw += since.raw;
-	sum->enabled_ns += since.enabled_ns;
-	sum->running_ns += since.running_ns;
-	sum->lost += since.lost;
+	sum->raw += since->raw;
+	sum->enabled_ns += more;
+	sum->running_ns += since->running_ns;
+	sum->lost += since->lost;
+	*stretch += more;
 	if (!sum->error)
-		sum->error = now->error;
+		sum->error = since->error;
+}
+
+/* What member `m` of o->now, just read, counted since the base. */
+static struct tally_count since_base(const struct opened *o, uint32_t place, uint32_t m)
+{
+	return tally_count_minus(&o->now[m], &o->base[(size_t)place * o->members + m]);
+}
+
+static bool same_thread(const struct opened *o, uint32_t place)
+{
+	return o->shares_time && place > 0 && o->places[place].part > 0 &&
+	       o->places[place].tid == o->places[place - 1].tid;
+}
+
+static void settle(const struct opened *o, struct tally_count *count)
+{
+	tally_count_settle(count);
+	if (o->start_inexact)
+		count->flags |= TALLY_COUNT_START_INEXACT;
 }
 
 int opened_read(struct opened *o, struct tally_count *counts)
@@ -287,11 +429,29 @@ int opened_read(struct opened *o, struct tally_count *counts)
 		int r = read_place(o, p);
 		if (r < 0)
 			return r;
-		for (uint32_t m = 0; m < o->members; m++)
-			add_place(&counts[m], &o->now[m], &o->base[(size_t)p * o->members + m]);
+		if (!same_thread(o, p))
+			memset(o->stretch, 0, o->members * sizeof(*o->stretch));
+		for (uint32_t m = 0; m < o->members; m++) {
+			struct tally_count since = since_base(o, p, m);
+			add_place(&counts[m], &since, &o->stretch[m]);
+		}
 	}
 	for (uint32_t m = 0; m < o->members; m++)
-		tally_count_settle(&counts[m]);
+		settle(o, &counts[m]);
+	return 0;
+}
+
+int opened_read_place(struct opened *o, uint32_t place, struct tally_count *counts)
+{
+	if (place >= o->places_count)
+		return -EINVAL;
+	int r = read_place(o, place);
+	if (r < 0)
+		return r;
+	for (uint32_t m = 0; m < o->members; m++) {
+		counts[m] = since_base(o, place, m);
+		settle(o, &counts[m]);
+	}
 	return 0;
 }
 
@@ -310,13 +470,8 @@ int opened_reset(struct opened *o)
 
 void opened_close(struct opened *o)
 {
-	for (uint32_t p = 0; p < o->places_count; p++)
-		close_place(o, p);
-	free(o->places);
-	free(o->fds);
-	free(o->ids);
-	free(o->base);
-	free(o->now);
-	free(o->buffer);
+	close_places(o);
+	if (o->has_cgroup)
+		sys()->close(o->cgroup);
 	*o = (struct opened){ .members = o->members };
 }

@@ -12,18 +12,25 @@
 struct opened {
 	uint32_t members;      /* how many events are opened at each place; the first one leads */
 	uint32_t places_count; /* how many places are open */
-	struct tally_place *places;
-	bool has_lost;            /* the kernel tells lost samples (6.0) */
-	int *fds;                 /* [place * members + member] */
+	struct tally_place *places; /* parts of an event at one thread or CPU follow each other */
+	bool has_lost;              /* the kernel tells lost samples (6.0) */
+	bool shares_time;   /* the parts at a thread take turns: their times are not added */
+	bool start_inexact; /* the target ran while it was attached to */
+	bool has_cgroup;
+	int cgroup;               /* with has_cgroup: the descriptor of its folder */
+	int *fds;                 /* [place * members + member]; -1: it has no part there */
 	uint64_t *ids;            /* the kernel's ids, by the same index; groups only */
 	struct tally_count *base; /* what reset made the zero, by the same index */
 	struct tally_count *now;  /* one place as it is just being read, by member */
-	uint64_t *buffer;         /* room for one read(2) at a place */
+	uint64_t *stretch; /* how long the thread that is being summed was enabled, by member */
+	uint64_t *buffer;  /* room for one read(2) at a place */
 };
 
 /*
- * Opens `members` events at every place of the target, or none. `o` is zeroed by the caller.
- * Errors: those of target_places() and event_open(), explained; opts_read()'s.
+ * Opens `members` events at every place of the target, or none. `o` is zeroed by the caller, who calls
+ * opened_close() in any case.
+ * Errors: those of options_read(), parts_init(), parts_spread(), cgroup_open(), tally_freeze_open(),
+ * target_places() and event_open_at(), explained.
  */
 int opened_open(struct opened *o, struct tally_event *const *events, uint32_t members,
 		const struct tally_target *target, const struct tally_counter_opts *opts,
@@ -34,6 +41,9 @@ int opened_ioctl(struct opened *o, unsigned long request);
 
 /* Reads all members, summed over the places. */
 int opened_read(struct opened *o, struct tally_count *counts);
+
+/* Reads all members at one place, alone. -EINVAL: there is no such place. */
+int opened_read_place(struct opened *o, uint32_t place, struct tally_count *counts);
 
 /* Makes what is counted by now the zero of later reads. */
 int opened_reset(struct opened *o);

@@ -45,8 +45,8 @@ static int cross(const struct ids *threads, const struct ids *cpus, struct tally
 	for (size_t t = 0; t < threads->count; t++)
 		for (size_t c = 0; c < per_thread; c++)
 			(*places)[n++] = (struct tally_place){
-				threads->at[t],
-				cpus->count ? cpus->at[c] : -1,
+				.tid = threads->at[t],
+				.cpu = cpus->count ? cpus->at[c] : -1,
 			};
 	*count = (uint32_t)n;
 	return 0;
@@ -179,7 +179,7 @@ static int of_cpus(const struct tally_target *target, const char *root, struct t
 	struct ids anybody = { &any, 1 }, cpus = { 0 };
 	int r = online_cpus(&cpus, root, err);
 
-	if (r == 0 && target->cpus)
+	if (r == 0 && target->cpus && target->scope != TALLY_SCOPE_SYSTEM)
 		r = pick_cpus(&cpus, target, err);
 	if (r == 0)
 		r = cross(&anybody, &cpus, places, count, err);
@@ -206,10 +206,18 @@ int target_places(const struct tally_target *target, bool per_cpu, const char *r
 			return bad_id(target, "process", err);
 		return of_process(target, per_cpu, root, places, count, err);
 	case TALLY_SCOPE_CPUS:
+	case TALLY_SCOPE_SYSTEM:
+	case TALLY_SCOPE_CGROUP:
 		return of_cpus(target, root, places, count, err);
 	}
 	return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "%u is no scope of a target",
 			 target->scope);
+}
+
+bool target_is_cpus(const struct tally_target *target)
+{
+	return target->scope == TALLY_SCOPE_CPUS || target->scope == TALLY_SCOPE_SYSTEM ||
+	       target->scope == TALLY_SCOPE_CGROUP;
 }
 
 bool target_inherits(const struct tally_target *target)

@@ -29,6 +29,9 @@
 int target_places(const struct tally_target *target, bool per_cpu, const char *root,
 		  struct tally_place **places, uint32_t *count, struct tally_error *err);
 
+/* Whether it is what runs on CPUs, rather than tasks. */
+bool target_is_cpus(const struct tally_target *target);
+
 /* Whether the kernel should pass its events on to new threads and children. */
 bool target_inherits(const struct tally_target *target);
 

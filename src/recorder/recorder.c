@@ -162,6 +162,7 @@ static int describe_running(struct tally_recorder *r, struct tally_error *err)
 	case TALLY_SCOPE_PROCESS:
 		return synth_process(&r->synth, r->target.id, err);
 	case TALLY_SCOPE_CPUS:
+	case TALLY_SCOPE_SYSTEM:
 		return synth_system(&r->synth, err);
 	default:
 		return 0; /* a command's exec tells all */

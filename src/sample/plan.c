@@ -124,6 +124,10 @@ int plan_init(struct plan *plan, const struct tally_events *events,
 	r = tally_system_read(&plan->system, sizeof(plan->system), plan->opts.root, err);
 	if (r < 0)
 		return r;
+	if (target->scope == TALLY_SCOPE_CGROUP)
+		return error_set(
+			err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+			"a cgroup can be counted and not sampled: sample the CPUs instead");
 	plan->inherit = target_inherits(target) && !(plan->opts.flags & TALLY_SAMPLER_NO_INHERIT);
 	/* Threads at any CPU can share a ring with nobody, so that many would need as many rings. */
 	plan->per_cpu = plan->inherit || target->scope == TALLY_SCOPE_PROCESS;

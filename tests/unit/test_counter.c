@@ -277,7 +277,7 @@ static void wrong_options_are_refused(void)
 		struct tally_counter_opts opts;
 		uint64_t newer;
 	} longer = { { sizeof(longer), 0, NULL }, 1 };
-	struct tally_counter_opts none = { 0 }, flags = { sizeof(flags), 1u << 7, NULL };
+	struct tally_counter_opts none = { 0 }, flags = { sizeof(flags), 1u << 31, NULL };
 	struct tally_event *event = tally_events_at(events, 0);
 	struct tally_counter *counter;
 

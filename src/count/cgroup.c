@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Control groups. The perf_event controller is in a hierarchy of its own or shared (version 1), or in
+ * the unified one (version 2), where it is always on; /proc/self/mounts tells where.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/proc.h"
+#include "base/sys.h"
+#include "count/cgroup.h"
+#include "event/nearest.h"
+
+#define MOUNTS_LIMIT (16u << 20)
+
+#define CONTROLLER "perf_event"
+
+/* A line of /proc/self/mounts, proc_pid_mounts(5): device, folder, type, options. */
+struct mount_line {
+	char folder[PATH_MAX], type[32], options[1024];
+};
+
+/* White space and backslashes in a folder's name are octal: \040. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		unsigned code;
+		if (*from == '\\' && sscanf(from + 1, "%3o", &code) == 1 && code < 256) {
+			*to = (char)code;
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+static bool parse_mount(struct mount_line *m, const char *line)
+{
+	/* The widths are those of the fields, less one: 4095, 31, 1023. */
+	if (sscanf(line, "%*s %4095s %31s %1023s", m->folder, m->type, m->options) != 3)
+		return false;
+	unescape(m->folder);
+	return true;
+}
+
+static bool has_option(const char *options, const char *wanted)
+{
+	size_t len = strlen(wanted);
+
+	for (const char *at = options; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (!strncmp(at, wanted, len) && (at[len] == ',' || !at[len]))
+			return true;
+	}
+	return false;
+}
+
+/* A version 1 hierarchy with the controller takes it away from the unified one. */
+static bool choose_mount(char *folder, size_t size, const char *mounts)
+{
+	struct mount_line m;
+	bool found = false;
+
+	for (const char *line = mounts; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		if (!parse_mount(&m, line))
+			continue;
+		bool own = !strcmp(m.type, "cgroup") && has_option(m.options, CONTROLLER);
+		if (!own && (found || strcmp(m.type, "cgroup2") != 0))
+			continue;
+		snprintf(folder, size, "%s", m.folder);
+		found = true;
+		if (own)
+			return true;
+	}
+	return found;
+}
+
+static int find_mount(char *folder, size_t size, const char *root, struct tally_error *err)
+{
+	struct buf text = { 0 };
+	int r = proc_read(&text, root, "/proc/self/mounts", MOUNTS_LIMIT);
+	bool found = r == 0 && buf_text(&text) && choose_mount(folder, size, text.at);
+
+	if (r == 0 && text.failed)
+		r = -ENOMEM;
+	buf_done(&text);
+	if (r < 0)
+		return error_set(err, r, TALLY_CAUSE_IO,
+				 "cannot read %s/proc/self/mounts to find cgroups: %s",
+				 root ? root : "", strerror(-r));
+	if (!found)
+		return error_set(
+			err, -EOPNOTSUPP, TALLY_CAUSE_UNSUPPORTED,
+			"no hierarchy of cgroups with the perf_event controller is mounted: "
+			"'sudo mount -t cgroup2 none /sys/fs/cgroup'");
+	return 0;
+}
+
+/* Offers the groups beside the first component of `path` below `mount` that does not exist. */
+static void find_nearest(struct nearest *near, char *before, size_t size, const char *mount,
+			 const char *path)
+{
+	char full[PATH_MAX];
+	size_t done = 0;
+
+	for (;;) {
+		size_t next = done + strspn(path + done, "/");
+		size_t len = strcspn(path + next, "/");
+		struct stat st;
+		if (snprintf(full, sizeof(full), "%s/%.*s", mount, (int)(next + len), path) >=
+			    (int)sizeof(full) ||
+		    !len || stat(full, &st) < 0 || !S_ISDIR(st.st_mode)) {
+			nearest_init(near, path + next, len);
+			break;
+		}
+		done = next + len;
+	}
+	snprintf(before, size, "%.*s", (int)done, path);
+	snprintf(full, sizeof(full), "%s/%.*s", mount, (int)done, path);
+	DIR *dir = opendir(full);
+	struct dirent *entry;
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+			nearest_offer(near, entry->d_name);
+	if (dir)
+		closedir(dir);
+}
+
+static int missing(const char *name, const char *mount, const char *root, struct tally_error *err)
+{
+	struct nearest near;
+	char before[PATH_MAX];
+
+	find_nearest(&near, before, sizeof(before), mount, name);
+	if (near.name[0])
+		return error_set(err, -ENOENT, TALLY_CAUSE_UNKNOWN,
+				 "there is no cgroup '%.150s' below %.100s: did you mean "
+				 "'%.100s%s%s'?",
+				 name, mount + (root ? strlen(root) : 0), before,
+				 before[0] ? "/" : "", near.name);
+	return error_set(
+		err, -ENOENT, TALLY_CAUSE_UNKNOWN,
+		"there is no cgroup '%.200s' below %.100s: /proc/PID/cgroup names that of a "
+		"process",
+		name, mount + (root ? strlen(root) : 0));
+}
+
+static int explain(int code, const char *name, const char *mount, const char *root,
+		   struct tally_error *err)
+{
+	switch (code) {
+	case -ENOENT:
+		return missing(name, mount, root, err);
+	case -ENOTDIR:
+		return error_set(err, code, TALLY_CAUSE_ARGUMENT,
+				 "'%.300s' is no cgroup: cgroups are folders", name);
+	case -EMFILE:
+		return error_set(
+			err, code, TALLY_CAUSE_FD_LIMIT,
+			"cannot open cgroup '%.200s': no file descriptor is left; raise the "
+			"limit (ulimit -n)",
+			name);
+	default:
+		return error_set(err, code,
+				 code == -EACCES ? TALLY_CAUSE_PERMISSION : TALLY_CAUSE_IO,
+				 "cannot open cgroup '%.300s': %s", name, strerror(-code));
+	}
+}
+
+/* Folder `path` below `above`. */
+static int open_folder(const char *above, const char *path)
+{
+	char full[PATH_MAX];
+	int n = snprintf(full, sizeof(full), "%s%s%s", above, path[0] == '/' ? "" : "/", path);
+
+	if (n >= (int)sizeof(full))
+		return -ENAMETOOLONG;
+	return sys()->open(full, O_RDONLY | O_DIRECTORY, 0);
+}
+
+int cgroup_open(const char *name, const char *root, struct tally_error *err)
+{
+	char folder[PATH_MAX], mount[PATH_MAX];
+
+	if (!name || !*name)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "the target is a cgroup, and none is named");
+	int r = find_mount(folder, sizeof(folder), root, err);
+	if (r < 0)
+		return r;
+	r = proc_path(mount, sizeof(mount), root, folder);
+	if (r < 0)
+		return explain(r, name, folder, root, err);
+	/* An absolute folder, which may also be a path as /proc/PID/cgroup has it. */
+	int fd = name[0] == '/' && name[1] ? open_folder(root ? root : "", name) : -ENOENT;
+	if (fd == -ENOENT)
+		fd = open_folder(mount, name);
+	return fd < 0 ? explain(fd, name, mount, root, err) : fd;
+}
+
+int cgroup_explain_folder(const char *name, struct tally_error *err)
+{
+	return error_set(
+		err, -EBADF, TALLY_CAUSE_ARGUMENT,
+		"'%.200s' is a folder, and no cgroup of the hierarchy that has the perf_event "
+		"controller: /proc/PID/cgroup names that of a process",
+		name);
+}
