@@ -111,6 +111,10 @@ static int list_threads(const struct tally_freeze *f, int32_t **tids, size_t *co
 
 	snprintf(path, sizeof(path), "/proc/%d/task", f->pid);
 	int r = proc_list_ids(tids, count, f->root, path);
+	if (r == 0 && !*count) { /* an ending process has an empty folder for a moment */
+		free(*tids);
+		r = -ESRCH;
+	}
 	return r == -ENOENT ? -ESRCH : r;
 }
 
