@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A kernel for the tests of counters: perf_event_open(2), ioctl(2), read(2) and close(2) on events
- * that count what a test says, after the manual page and Linux 6.18, and ptrace(2) and waitpid(2) of
+ * that count what a test says, after the manual page and Linux 6.18, and ptrace(2) and waitid(2) of
  * threads that stop when they are asked to. Everything else goes to the real one. Include it once in a test program; it defines sys().
  */
 #ifndef TESTS_FAKEPERF_H
@@ -242,11 +242,13 @@ static long fake_ptrace(int request, pid_t pid, unsigned long addr, unsigned lon
 	return fake.ptrace_code;
 }
 
-static pid_t fake_waitpid(pid_t pid, int *status, int options)
+static int fake_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	(void)options;
-	*status = PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f;
-	return pid;
+	(void)type, (void)options;
+	memset(info, 0, sizeof(*info));
+	info->si_pid = (pid_t)id;
+	info->si_status = PTRACE_EVENT_STOP << 8 | SIGTRAP;
+	return 0;
 }
 
 const struct sys_table *sys(void)
@@ -261,7 +263,7 @@ const struct sys_table *sys(void)
 		table.close = fake_close;
 		table.open = fake_open;
 		table.ptrace = fake_ptrace;
-		table.waitpid = fake_waitpid;
+		table.waitid = fake_waitid;
 	}
 	return &table;
 }

@@ -2,10 +2,10 @@
 /* The kernel's table of system calls: -errno instead of errno, close-on-exec always. */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -111,9 +111,10 @@ static long kernel_ptrace(int request, pid_t pid, unsigned long addr, unsigned l
 	return answer(syscall(SYS_ptrace, request, pid, addr, data));
 }
 
-static pid_t kernel_waitpid(pid_t pid, int *status, int options)
+static int kernel_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	return (pid_t)answer(waitpid(pid, status, options));
+	memset(info, 0, sizeof(*info));
+	return (int)answer(waitid(type, id, info, options));
 }
 
 static int kernel_sleep_ns(uint64_t ns)
@@ -137,6 +138,6 @@ const struct sys_table sys_kernel = {
 	.munmap = kernel_munmap,
 	.poll = kernel_poll,
 	.ptrace = kernel_ptrace,
-	.waitpid = kernel_waitpid,
+	.waitid = kernel_waitid,
 	.sleep_ns = kernel_sleep_ns,
 };

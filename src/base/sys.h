@@ -10,10 +10,12 @@
 #define BASE_SYS_H
 
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 struct sys_table {
 	/* `attr` points to a struct tally_attr, whose size field tells how much of it counts. */
@@ -32,7 +34,8 @@ struct sys_table {
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 	/* Requests that answer no data: SEIZE, INTERRUPT, CONT, DETACH. */
 	long (*ptrace)(int request, pid_t pid, unsigned long addr, unsigned long data);
-	pid_t (*waitpid)(pid_t pid, int *status, int options);
+	/* `info` is zeroed first, so that its si_pid stays 0 when WNOHANG finds nothing. */
+	int (*waitid)(idtype_t type, id_t id, siginfo_t *info, int options);
 	int (*sleep_ns)(uint64_t ns); /* a signal may end it early */
 };
 

@@ -36,12 +36,8 @@
 /* A process may start threads as fast as they are stopped; each round stops all that there were. */
 #define MAX_ROUNDS 256
 
-#define LOOK_NS 50000u /* how often a thread is looked at while it stops */
-
-/* Linux 3.4; glibc has had them as long, other libraries may not. */
-#ifndef PTRACE_EVENT_STOP
-#define PTRACE_EVENT_STOP 128
-#endif
+#define LOOK_NS        50000u /* how often a thread is looked at while it stops */
+#define LOOKS_AT_STATE 8u     /* and how many looks later whether it still lives */
 
 enum hold_state {
 	HOLD_ASKED, /* seized, has not stopped yet */
@@ -172,68 +168,69 @@ static int seize_new(struct tally_freeze *f)
 }
 
 /*
- * What a wait told. A stop at a signal's delivery holds the thread as well; the signal is given back
- * when it is let go. Stops by the interrupt and by job control are PTRACE_EVENT_STOP.
+ * Looks at those that were asked; how many still run. `*moved`: some stopped meanwhile. Stops alone are
+ * waited for: the end of a process is for its parent to see, who may be the caller.
+ *
+ * A stop at a signal's delivery holds the thread as well; the signal is given back when it is let go.
+ * Stops by the interrupt and by job control have PTRACE_EVENT_STOP above the signal.
  */
-static void take_status(struct hold *h, int status)
-{
-	if (!WIFSTOPPED(status)) {
-		h->state = HOLD_GONE;
-		return;
-	}
-	h->state = HOLD_STOPPED;
-	h->signal = status >> 16 ? 0 : WSTOPSIG(status);
-}
-
-/* Looks at those that were asked; how many still run. `*moved`: some stopped meanwhile. */
 static unsigned look(struct tally_freeze *f, bool *moved)
 {
 	unsigned missing = 0;
 
 	vec_each (&f->holds, h) {
-		int status;
+		siginfo_t info;
 		if (h->state != HOLD_ASKED)
 			continue;
-		pid_t r = sys()->waitpid(h->tid, &status, __WALL | WNOHANG);
-		if (r > 0)
-			take_status(h, status);
-		else if (r < 0 && r != -EINTR)
+		int r = sys()->waitid(P_PID, (id_t)h->tid, &info, WSTOPPED | __WALL | WNOHANG);
+		if (r == 0 && info.si_pid) {
+			h->state = HOLD_STOPPED;
+			h->signal = info.si_status >> 8 ? 0 : info.si_status;
+		} else if (r < 0 && r != -EINTR) {
 			h->state = HOLD_GONE; /* an exec of another thread takes a thread away */
+		}
 		*moved |= h->state != HOLD_ASKED;
 		missing += h->state == HOLD_ASKED;
 	}
 	return missing;
 }
 
-/*
- * Gives up those that cannot be waited for: the first thread of a process, when it has ended before the
- * others, tells nobody; one in an uninterruptible wait may stay there for ever.
- */
+/* Nobody is told when a thread that was asked to stop ends instead. */
+static void forget_ended(struct tally_freeze *f, bool *moved)
+{
+	vec_each (&f->holds, h) {
+		if (h->state != HOLD_ASKED || !has_ended(f, h->tid))
+			continue;
+		h->state = HOLD_GONE;
+		*moved = true;
+	}
+}
+
+/* Gives up those in an uninterruptible wait, where they may stay for ever; or all. */
 static void give_up(struct tally_freeze *f, bool on_all)
 {
 	vec_each (&f->holds, h) {
 		if (h->state != HOLD_ASKED)
 			continue;
 		char state = state_of(f, h->tid);
-		if (state == 'X' || state == 'Z') {
-			h->state = HOLD_GONE;
-		} else if (state == 'D' || on_all) {
-			h->state = HOLD_REFUSED;
-			blame(f, "thread %d did not stop (its state is %c): it waits in the kernel",
-			      h->tid, state);
-		}
+		if (state != 'D' && !on_all)
+			continue;
+		h->state = HOLD_REFUSED;
+		blame(f, "thread %d did not stop (its state is %c): it waits in the kernel", h->tid,
+		      state);
 	}
 }
 
-/* Waits until all that were asked have stopped, or are given up. */
+/* Waits until all that were asked have stopped, have ended or are given up. */
 static void await_all(struct tally_freeze *f)
 {
 	uint64_t last = clock_ns(CLOCK_MONOTONIC);
-	unsigned waits = 0;
 	bool moved = false;
 
-	while (look(f, &moved)) {
+	for (unsigned looks = 1, waits = 0; look(f, &moved); looks++) {
 		uint64_t now = clock_ns(CLOCK_MONOTONIC);
+		if (looks % LOOKS_AT_STATE == 0)
+			forget_ended(f, &moved);
 		if (moved) {
 			last = now;
 			waits = 0;

@@ -116,11 +116,15 @@ static long fake_ptrace(int request, pid_t pid, unsigned long addr, unsigned lon
 	}
 }
 
-static pid_t fake_waitpid(pid_t pid, int *status, int options)
+/* wait(2): si_status is the signal of the stop, below the event. */
+static int fake_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	int i = pid - FIRST;
+	int i = (int)id - FIRST;
 
-	fake.odd |= i < 0 || i >= MAX || !fake.interrupted[i] || options != (__WALL | WNOHANG);
+	memset(info, 0, sizeof(*info));
+	/* Without WEXITED: the end of a child is not ours to take. */
+	fake.odd |= type != P_PID || i < 0 || i >= MAX || !fake.interrupted[i] ||
+		    options != (WSTOPPED | __WALL | WNOHANG);
 	fake.looked[i]++;
 	switch (fake.kind[i]) {
 	case LATE:
@@ -128,24 +132,25 @@ static pid_t fake_waitpid(pid_t pid, int *status, int options)
 			return 0;
 		/* fall through */
 	case STOPS:
-		*status = PTRACE_EVENT_STOP << 16 | SIGTRAP << 8 | 0x7f;
-		return pid;
+		info->si_status = PTRACE_EVENT_STOP << 8 | SIGTRAP;
+		break;
 	case GROUP_STOP:
-		*status = PTRACE_EVENT_STOP << 16 | SIGSTOP << 8 | 0x7f;
-		return pid;
+		info->si_status = PTRACE_EVENT_STOP << 8 | SIGSTOP;
+		break;
 	case ON_SIGNAL:
-		*status = SIGUSR1 << 8 | 0x7f;
-		return pid;
-	case ENDS:
-		drop_thread(i);
-		*status = 0;
-		return pid;
+		info->si_status = SIGUSR1;
+		break;
+	case ENDS: /* a zombie, since we trace it */
+		write_thread(i, 'Z');
+		return 0;
 	case VANISHES:
 		drop_thread(i);
 		return -ECHILD;
 	default:
 		return 0;
 	}
+	info->si_pid = (pid_t)id;
+	return 0;
 }
 
 static int no_sleep(uint64_t ns)
@@ -161,7 +166,7 @@ const struct sys_table *sys(void)
 	if (!table.read) {
 		table = sys_kernel;
 		table.ptrace = fake_ptrace;
-		table.waitpid = fake_waitpid;
+		table.waitid = fake_waitid;
 		table.sleep_ns = no_sleep;
 	}
 	return &table;
