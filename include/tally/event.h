@@ -13,8 +13,9 @@
  * page-faults or faults ...), cache events (L1-dcache-load-misses, LLC-loads ...), rNNN (raw, hex),
  * tracepoints (group:name, from tracefs).
  * Modifiers behind a colon: u user, k kernel, h hypervisor, H host, G guest, I not when idle,
- * p pp ppp more precise, P as precise as there is, D pinned, S sample-read. Those behind a group's
- * brace add to those of its members. Guests are left out unless G or H is given.
+ * p pp ppp more precise, P as precise as there is, D pinned, e exclusive, W a group that may be
+ * split, S sample-read. Those behind a group's brace add to those of its members. Guests are left out
+ * unless G or H is given.
  */
 #ifndef TALLY_EVENT_H
 #define TALLY_EVENT_H
@@ -97,6 +98,11 @@ TALLY_API uint32_t tally_event_leader(const struct tally_event *event);
 TALLY_API uint32_t tally_event_group_size(const struct tally_event *event);
 /* Whether the modifier S asks for the group's counts in each of the leader's samples. */
 TALLY_API bool tally_event_reads_group(const struct tally_event *event);
+/*
+ * Whether the modifier W lets its group be split into single events where the PMU cannot count all
+ * of it at once. Every member of a group answers the same.
+ */
+TALLY_API bool tally_event_is_weak(const struct tally_event *event);
 /* What was asked for: type, config and mode flags. Never NULL. */
 TALLY_API const struct tally_attr *tally_event_attr(const struct tally_event *event);
 /* What the kernel granted when it was last opened; NULL before. */

@@ -138,6 +138,7 @@ void tally_events_free(struct tally_events *events)
 	vec_each (&events->list, e) {
 		free(e->name);
 		free(e->filter);
+		free(e->text);
 		event_parts_done(&e->parts);
 	}
 	vec_done(&events->list);
@@ -240,6 +241,11 @@ uint32_t tally_event_group_size(const struct tally_event *event)
 bool tally_event_reads_group(const struct tally_event *event)
 {
 	return event->reads_group;
+}
+
+bool tally_event_is_weak(const struct tally_event *event)
+{
+	return event->weak;
 }
 
 const struct tally_attr *tally_event_attr(const struct tally_event *event)

@@ -37,12 +37,14 @@ struct tally_event {
 	struct tally_attr attr, granted;
 	event_parts parts; /* empty: the attr is all there is */
 	char *filter;      /* NULL: none */
+	char *text;        /* what a pointer in the attr points to, NULL: nothing */
 	double scale;      /* 0: 1.0 */
 	char unit[32];     /* "": by the attr */
 	bool per_package, snapshot;
 	uint32_t index, leader, group_size;
 	uint32_t fallback; /* enum tally_fallback */
-	bool reads_group, opened;
+	bool reads_group, weak, opened;
+	bool guests_by_default; /* neither H nor G was given: guests are left out where it can be */
 	struct given_up given;
 	char compromise[240];
 };

@@ -25,7 +25,7 @@
 
 /* Modifiers as a set, by their place in this text; how many p are counted apart. */
 static const char letters[] = RESOLVE_MODIFIERS;
-#define MODIFIERS "there are u k h H G I p pp ppp P D S"
+#define MODIFIERS "there are u k h H G I p pp ppp P D S W e"
 enum {
 	MOD_USER = 1u << 0,
 	MOD_KERNEL = 1u << 1,
@@ -36,7 +36,11 @@ enum {
 	MOD_PRECISEST = 1u << 6,
 	MOD_PINNED = 1u << 7,
 	MOD_READS_GROUP = 1u << 8,
-	MOD_PRECISE = 1u << 9,
+	MOD_WEAK = 1u << 9,
+	MOD_EXCLUSIVE = 1u << 10,
+	MOD_PRECISE = 1u << 11,
+	/* What the kernel grants to the leader of a group alone. */
+	MOD_LEADS = MOD_PINNED | MOD_EXCLUSIVE,
 	/* What makes another count of it, and so belongs to the name. */
 	MOD_NAMED = (1u << 7) - 1,
 };
@@ -53,6 +57,18 @@ struct parser {
 	VEC(struct modifiers) modifiers; /* of each event, until its item is complete */
 	uint32_t fallback;
 };
+
+/* Why the letter is none of ours, where perf(1) knows it. */
+static int refuse_modifier(const struct parser *p, const char *at)
+{
+	if (*at == 'b')
+		return resolve_fail(&p->naming, at, TALLY_CAUSE_UNSUPPORTED,
+				    "counting by a BPF program (modifier b) is perf's own: without "
+				    "it the kernel counts the same");
+	return resolve_fail(&p->naming, at, TALLY_CAUSE_SYNTAX,
+			    "there is no modifier '%c': " MODIFIERS,
+			    isprint((unsigned char)*at) ? *at : '?');
+}
 
 static bool skip_space(struct parser *p)
 {
@@ -73,9 +89,7 @@ static int parse_modifiers(const struct parser *p, const char *text, size_t len,
 	for (size_t i = 0; i < len; i++) {
 		const char *found = text[i] ? strchr(letters, text[i]) : NULL;
 		if (!found)
-			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
-					    "there is no modifier '%c': " MODIFIERS,
-					    isprint((unsigned char)text[i]) ? text[i] : '?');
+			return refuse_modifier(p, text + i);
 		uint32_t bit = 1u << (found - letters);
 		if (bit == MOD_PRECISE && ++out->precise > 3)
 			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
@@ -83,9 +97,10 @@ static int parse_modifiers(const struct parser *p, const char *text, size_t len,
 		if (bit != MOD_PRECISE && out->set & bit)
 			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
 					    "the modifier '%c' is there twice", text[i]);
-		if (bit == MOD_PINNED && !leads)
+		if (bit & MOD_LEADS && !leads)
 			return resolve_fail(&p->naming, text + i, TALLY_CAUSE_SYNTAX,
-					    "only the first event of a group can be pinned (D)");
+					    "only the first event of a group can be %s (%c)",
+					    bit == MOD_PINNED ? "pinned" : "exclusive", text[i]);
 		out->set |= bit;
 	}
 	return 0;
@@ -125,6 +140,8 @@ static int append_found(struct parser *p, struct found *found, size_t len,
 		e->snapshot = f->snapshot;
 		e->parts = f->parts;
 		f->parts = (event_parts){ 0 }; /* now the event's */
+		e->text = f->text;
+		f->text = NULL;
 	}
 	return 0;
 }
@@ -207,6 +224,9 @@ static void apply(const struct parser *p, struct tally_event *e, const struct mo
 	e->attr.flags |= mode_flags(all->set) | precise << TALLY_ATTR_PRECISE_IP_SHIFT;
 	if (all->set & MOD_PINNED && leads)
 		e->attr.flags |= TALLY_ATTR_PINNED;
+	if (all->set & MOD_EXCLUSIVE && leads)
+		e->attr.flags |= TALLY_ATTR_EXCLUSIVE;
+	e->guests_by_default = !(all->set & (MOD_HOST | MOD_GUEST));
 	e->reads_group = all->set & MOD_READS_GROUP;
 	e->fallback = p->fallback;
 	if (all->set & MOD_PRECISEST)
@@ -215,11 +235,21 @@ static void apply(const struct parser *p, struct tally_event *e, const struct mo
 		e->fallback &= ~(uint32_t)TALLY_FALLBACK_PRECISE;
 }
 
-/* The events from `first` on are one item. `where` is where its modifiers begin. */
-static int finish(const struct parser *p, size_t first, const struct modifiers *group,
+/* A group that may be split is so as a whole, whichever of its members says so. */
+static bool is_weak(const struct parser *p, size_t first, size_t end, const struct modifiers *group)
+{
+	uint32_t set = group->set;
+
+	for (size_t i = first; i < end; i++)
+		set |= p->modifiers.at[i].set;
+	return set & MOD_WEAK;
+}
+
+/* The events of [first, end) are one group. `where` is where its modifiers begin. */
+static int finish(const struct parser *p, size_t first, size_t end, const struct modifiers *group,
 		  const char *where)
 {
-	size_t end = p->events->list.count;
+	bool weak = is_weak(p, first, end, group);
 
 	for (size_t i = first; i < end; i++) {
 		struct tally_event *e = &p->events->list.at[i];
@@ -233,6 +263,7 @@ static int finish(const struct parser *p, size_t first, const struct modifiers *
 		if (!extend_name(e, own, group))
 			return error_nomem(p->naming.err, "an event's name");
 		apply(p, e, &all, i == first);
+		e->weak = weak;
 		e->leader = (uint32_t)first;
 		e->group_size = (uint32_t)(end - first);
 	}
@@ -280,7 +311,7 @@ static int parse_group(struct parser *p)
 		r = parse_modifiers(p, where, len, true, &modifiers);
 		p->at = where + len;
 	}
-	return r < 0 ? r : finish(p, first, &modifiers, where);
+	return r < 0 ? r : finish(p, first, p->events->list.count, &modifiers, where);
 }
 
 static int parse_single(struct parser *p)
@@ -289,7 +320,10 @@ static int parse_single(struct parser *p)
 	const struct modifiers none = { 0 };
 	int r = parse_event(p, false, true);
 
-	return r < 0 ? r : finish(p, first, &none, p->at);
+	/* A pattern's events are each alone. */
+	for (size_t i = first; r == 0 && i < p->events->list.count; i++)
+		r = finish(p, i, i + 1, &none, p->at);
+	return r;
 }
 
 static int parse_list(struct parser *p)

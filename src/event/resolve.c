@@ -54,6 +54,7 @@ void found_done(struct found *out)
 {
 	vec_each (&out->events, e) {
 		free(e->name);
+		free(e->text);
 		event_parts_done(&e->parts);
 	}
 	vec_done(&out->events);
@@ -87,6 +88,22 @@ static size_t head_length(const char *text, size_t len)
 static int refuse_form(const struct naming *n, const char *text, size_t len, const char *why)
 {
 	return resolve_fail(n, text, TALLY_CAUSE_UNSUPPORTED, "'%.*s': %s", (int)len, text, why);
+}
+
+/* perf stat counts these itself; the kernel has no such events. */
+static int resolve_tool(const struct naming *n, const char *text, size_t len, struct found *out)
+{
+	static const char *const names[] = { "duration_time", "user_time", "system_time" };
+	size_t name_len = head_length(text, len);
+
+	(void)out;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == name_len && !memcmp(names[i], text, name_len))
+			return refuse_form(
+				n, text, name_len,
+				"this is no event of the kernel's: 'tally stat' always "
+				"prints the elapsed time, and that in user and system mode");
+	return 0;
 }
 
 static int resolve_generic(const struct naming *n, const char *text, size_t len, struct found *out)
@@ -193,6 +210,7 @@ static int resolve_tracepoint(const struct naming *n, const char *text, size_t l
 }
 
 static resolve_source *const sources[] = {
+	resolve_tool,
 	resolve_generic,
 	resolve_raw,
 	resolve_tracepoint,
@@ -200,12 +218,12 @@ static resolve_source *const sources[] = {
 
 int resolve(const struct naming *n, const char *text, size_t len, struct found *out)
 {
-	const char *slash = memchr(text, '/', len);
+	size_t head = strcspn(text, ":/");
 
 	if (text[0] == ':')
 		return resolve_fail(n, text, TALLY_CAUSE_SYNTAX, "a name is missing before ':'");
-	if (slash)
-		return resolve_fail(n, slash, TALLY_CAUSE_UNSUPPORTED,
+	if (head < len && text[head] == '/')
+		return resolve_fail(n, text + head, TALLY_CAUSE_UNSUPPORTED,
 				    "events of the form pmu/terms/ are not read: give the bits as "
 				    "rNNN");
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {

@@ -14,7 +14,7 @@
 #define RESOLVE_MAX_NAME 127 /* longer than any name that the kernel can make */
 
 /* The letters of modifiers, in the order of name.c's bits. */
-#define RESOLVE_MODIFIERS "ukhHGIPDSp"
+#define RESOLVE_MODIFIERS "ukhHGIPDSWep"
 
 /* Where names are looked up, and what errors need. */
 struct naming {
@@ -28,6 +28,7 @@ struct found_event {
 	char *name; /* NULL: as it was written */
 	struct tally_attr attr;
 	event_parts parts; /* empty: the attr is all there is */
+	char *text;        /* malloc'ed; what a pointer in the attr points to, NULL: nothing */
 	double scale;      /* 0: 1.0 */
 	char unit[32];
 	bool per_package, snapshot;

@@ -10,7 +10,7 @@ import sys
 from tapcli import main, need, run, tally, test
 
 PRINT_ATTRS = os.environ.get("PRINT_ATTRS", "print-attrs-is-not-built")
-BITS = {"pinned": 2, "exclude_user": 4, "exclude_kernel": 5, "exclude_hv": 6, "exclude_idle": 7,
+BITS = {"pinned": 2, "exclusive": 3, "exclude_user": 4, "exclude_kernel": 5, "exclude_hv": 6, "exclude_idle": 7,
         "exclude_host": 19, "exclude_guest": 20}
 COMPARED = sum(1 << bit for bit in BITS.values()) | 3 << 15
 
@@ -19,7 +19,8 @@ COMPARED = sum(1 << bit for bit in BITS.values()) | 3 << 15
 MODIFIERS = ["cycles:u", "page-faults:u", "cycles:p", "cycles:pp", "cycles:ppp", "cycles:H", "cycles:G",
              "cycles:HG", "dummy:HG", "cycles:uk", "cycles:pu", "cycles:uI", "cycles:uH", "cycles:Gk",
              "cycles:GI", "r1a:u", "cpu-clock:u", "{page-faults:u,faults:p}:G", "{cs:u,faults:u}:k",
-             "{cs,faults}:u", "{cs:D,faults}:u", "{cs,faults}:uS", "r3c,cs:u", "l1d:u"]
+             "{cs,faults}:u", "{cs:D,faults}:u", "{cs,faults}:uS", "{cs,faults}:uW",
+             "cs:ue", "{cs,faults}:ue", "{cs:uDe,faults:u}", "r3c,cs:u", "l1d:u"]
 SPELLINGS = ["l1-d-write-miss", "L1-data-misses-stores", "L2-prefetch-misses", "d-tlb-speculative-read",
              "Data-TLB-speculative-load-miss", "l1i", "Instruction-TLB-loads", "branch-load-misses", "bpu",
              "btb-load-misses", "bpc-Reference", "node", "LLC-ops", "LLC-misses", "L1-dcache-prefetches-refs"]

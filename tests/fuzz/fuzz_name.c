@@ -19,7 +19,7 @@ static int parse(struct tally_events **events, const char *text, struct tally_er
 	return tally_events_parse(events, text, &opts, err);
 }
 
-/* D belongs to a group, not to the name of each member. */
+/* D and e belong to a group, not to the name of each member. */
 static void check_name(const struct tally_event *e)
 {
 	struct tally_error err;
@@ -30,7 +30,7 @@ static void check_name(const struct tally_event *e)
 	const struct tally_attr *a = tally_event_attr(e);
 	const struct tally_attr *b = tally_event_attr(tally_events_at(again, 0));
 	must(a->type == b->type && a->config == b->config);
-	must(!((a->flags ^ b->flags) & ~TALLY_ATTR_PINNED));
+	must(!((a->flags ^ b->flags) & ~(TALLY_ATTR_PINNED | TALLY_ATTR_EXCLUSIVE)));
 	tally_events_free(again);
 }
 

@@ -173,6 +173,9 @@ static void modifiers_exclude_the_others(void)
 	one("cycles:pup", 0, 0, PRECISE(2) | GUEST | K | HV);
 	one("cycles:P", 0, 0, PRECISE(3) | GUEST);
 	one("cycles:D", 0, 0, TALLY_ATTR_PINNED | GUEST);
+	one("cycles:e", 0, 0, TALLY_ATTR_EXCLUSIVE | GUEST);
+	one("cycles:eDu", 0, 0, TALLY_ATTR_EXCLUSIVE | TALLY_ATTR_PINNED | K | HV | GUEST);
+	one("cycles:W", 0, 0, GUEST);
 	one("page-faults:u", 1, 2, K | HV | GUEST);
 	one("dummy:HG", 1, 9, 0);
 	one("LLC-misses:k", 3, 0x10002, U | HV | GUEST);
@@ -189,6 +192,35 @@ static void read_group_is_no_attr(void)
 	check(tally_event_reads_group(tally_events_at(events, 1)));
 	check(!tally_event_reads_group(tally_events_at(events, 3)));
 	check_u64(tally_event_attr(tally_events_at(events, 0))->flags, GUEST);
+	tally_events_free(events);
+}
+
+/* perf splits a weak group as a whole: any member may say that it is one. */
+static void weak_groups(void)
+{
+	static const bool want[] = { true, true, true, true, false, false, true };
+	struct tally_events *events;
+	struct tally_error err;
+
+	check_int(parse(&events, "{cs,faults}:W,{cs,faults:W},{cs,faults},cs:W", &err), 0);
+	require(events);
+	for (uint32_t i = 0; i < COUNT(want); i++)
+		check(tally_event_is_weak(tally_events_at(events, i)) == want[i]);
+	check_str(tally_event_name(tally_events_at(events, 0)), "cs");
+	tally_events_free(events);
+}
+
+/* exclusive, as pinned, is the leader's: the kernel refuses it on a sibling (attr.exclusive). */
+static void an_exclusive_group(void)
+{
+	struct tally_events *events;
+	struct tally_error err;
+
+	check_int(parse(&events, "{cs,faults}:e", &err), 0);
+	require(events);
+	check_u64(tally_event_attr(tally_events_at(events, 0))->flags,
+		  GUEST | TALLY_ATTR_EXCLUSIVE);
+	check_u64(tally_event_attr(tally_events_at(events, 1))->flags, GUEST);
 	tally_events_free(events);
 }
 
@@ -290,6 +322,12 @@ static void errors_say_where_and_why(void)
 		{ "cs:pppp", 7, TALLY_CAUSE_SYNTAX, "ppp" },
 		{ "{cs:pp}:pp", 9, TALLY_CAUSE_SYNTAX, "more than three p" },
 		{ "{cs,faults:D}", 12, TALLY_CAUSE_SYNTAX, "pinned" },
+		{ "{cs,faults:e}", 12, TALLY_CAUSE_SYNTAX, "exclusive" },
+		{ "cs:ub", 5, TALLY_CAUSE_UNSUPPORTED, "BPF" },
+		{ "cs:WW", 5, TALLY_CAUSE_SYNTAX, "twice" },
+		{ "cs,duration_time", 4, TALLY_CAUSE_UNSUPPORTED, "elapsed time" },
+		{ "user_time:u", 1, TALLY_CAUSE_UNSUPPORTED, "elapsed time" },
+		{ "system_time", 1, TALLY_CAUSE_UNSUPPORTED, "elapsed time" },
 		{ "cs,cycels", 4, TALLY_CAUSE_UNKNOWN, "'cycels', the nearest is 'cycles'" },
 		{ "cs,cycels:u", 4, TALLY_CAUSE_UNKNOWN, "'cycels', the nearest is 'cycles'" },
 		{ "CYCLES", 1, TALLY_CAUSE_UNKNOWN, "nearest is 'cycles'" },
@@ -512,6 +550,8 @@ int main(void)
 	tap_run(raw_names);
 	tap_run(modifiers_exclude_the_others);
 	tap_run(read_group_is_no_attr);
+	tap_run(weak_groups);
+	tap_run(an_exclusive_group);
 	tap_run(lists_and_groups);
 	tap_run(group_modifiers_add_to_the_members);
 	tap_run(units);
