@@ -27,9 +27,9 @@ struct tally_attr {
 	uint64_t read_format;   /* TALLY_READ_* */
 	uint64_t flags;         /* TALLY_ATTR_* and the precise_ip field */
 	uint32_t wakeup_events; /* wakeup_watermark (bytes) with _WATERMARK */
-	uint32_t bp_type;
-	uint64_t config1;            /* bp_addr, kprobe_func, uprobe_path */
-	uint64_t config2;            /* bp_len, kprobe_addr, probe_offset [2.6.33] */
+	uint32_t bp_type;       /* TALLY_BP_*, with _TYPE_BREAKPOINT */
+	uint64_t config1;       /* bp_addr, kprobe_func, uprobe_path */
+	uint64_t config2;       /* bp_len, kprobe_addr, probe_offset [2.6.33] */
 	uint64_t branch_sample_type; /* TALLY_BRANCH_* [3.4] */
 	uint64_t sample_regs_user;   /* [3.7] */
 	uint32_t sample_stack_user;  /* [3.7] */
@@ -39,7 +39,7 @@ struct tally_attr {
 	uint16_t sample_max_stack;   /* [4.8] */
 	uint16_t reserved_2;
 	uint32_t aux_sample_size; /* [5.5] */
-	uint32_t aux_action;      /* bit 0 start paused, 1 pause, 2 resume [6.13] */
+	uint32_t aux_action;      /* TALLY_AUX_* [6.13] */
 	uint64_t sig_data;        /* [5.13] */
 	uint64_t config3;         /* [6.3] */
 	uint64_t config4;         /* [6.19] */
@@ -57,7 +57,11 @@ struct tally_attr {
 #define TALLY_TYPE_RAW        4u
 #define TALLY_TYPE_BREAKPOINT 5u
 
-/* attr.config of TALLY_TYPE_HARDWARE */
+/*
+ * attr.config of TALLY_TYPE_HARDWARE. Its upper half, as that of TALLY_TYPE_HW_CACHE, may name a PMU by
+ * its type, where a machine has CPUs of several kinds [5.13].
+ */
+#define TALLY_CONFIG_PMU_SHIFT           32
 #define TALLY_HW_CPU_CYCLES              0u
 #define TALLY_HW_INSTRUCTIONS            1u
 #define TALLY_HW_CACHE_REFERENCES        2u
@@ -82,6 +86,33 @@ struct tally_attr {
 #define TALLY_SW_DUMMY            9u
 #define TALLY_SW_BPF_OUTPUT       10u
 #define TALLY_SW_CGROUP_SWITCHES  11u
+
+/*
+ * attr.config of TALLY_TYPE_HW_CACHE: a cache, an operation and a result, as
+ * TALLY_CACHE_CONFIG(TALLY_CACHE_L1D, TALLY_CACHE_OP_READ, TALLY_CACHE_RESULT_MISS).
+ */
+#define TALLY_CACHE_L1D  0u
+#define TALLY_CACHE_L1I  1u
+#define TALLY_CACHE_LL   2u
+#define TALLY_CACHE_DTLB 3u
+#define TALLY_CACHE_ITLB 4u
+#define TALLY_CACHE_BPU  5u
+#define TALLY_CACHE_NODE 6u
+
+#define TALLY_CACHE_OP_READ     0u
+#define TALLY_CACHE_OP_WRITE    1u
+#define TALLY_CACHE_OP_PREFETCH 2u
+
+#define TALLY_CACHE_RESULT_ACCESS 0u
+#define TALLY_CACHE_RESULT_MISS   1u
+
+#define TALLY_CACHE_CONFIG(cache, op, result) \
+	((uint64_t)(cache) | (uint64_t)(op) << 8 | (uint64_t)(result) << 16)
+
+/* attr.bp_type; at the address config1, config2 bytes long */
+#define TALLY_BP_R 1u
+#define TALLY_BP_W 2u
+#define TALLY_BP_X 4u
 
 /* attr.sample_type, in the order in which a sample's fields follow each other but for IDENTIFIER */
 #define TALLY_SAMPLE_IP             (1ull << 0)
@@ -109,6 +140,35 @@ struct tally_attr {
 #define TALLY_SAMPLE_DATA_PAGE_SIZE (1ull << 22) /* [5.11] */
 #define TALLY_SAMPLE_CODE_PAGE_SIZE (1ull << 23) /* [5.11] */
 #define TALLY_SAMPLE_WEIGHT_STRUCT  (1ull << 24) /* [5.12] */
+
+/* attr.branch_sample_type, with TALLY_SAMPLE_BRANCH_STACK. Modes, those of the event when none: */
+#define TALLY_BRANCH_USER   (1ull << 0)
+#define TALLY_BRANCH_KERNEL (1ull << 1)
+#define TALLY_BRANCH_HV     (1ull << 2)
+/* which branches, at least one; */
+#define TALLY_BRANCH_ANY        (1ull << 3)
+#define TALLY_BRANCH_ANY_CALL   (1ull << 4)
+#define TALLY_BRANCH_ANY_RETURN (1ull << 5)
+#define TALLY_BRANCH_IND_CALL   (1ull << 6)
+#define TALLY_BRANCH_ABORT_TX   (1ull << 7)  /* [3.11] */
+#define TALLY_BRANCH_IN_TX      (1ull << 8)  /* [3.11] */
+#define TALLY_BRANCH_NO_TX      (1ull << 9)  /* [3.11] */
+#define TALLY_BRANCH_COND       (1ull << 10) /* [3.16] */
+#define TALLY_BRANCH_CALL_STACK (1ull << 11) /* [4.1] */
+#define TALLY_BRANCH_IND_JUMP   (1ull << 12) /* [4.2] */
+#define TALLY_BRANCH_CALL       (1ull << 13) /* [4.4] */
+/* and what is told of each. */
+#define TALLY_BRANCH_NO_FLAGS  (1ull << 14) /* [4.5] */
+#define TALLY_BRANCH_NO_CYCLES (1ull << 15) /* [4.5] */
+#define TALLY_BRANCH_TYPE_SAVE (1ull << 16) /* [4.14] */
+#define TALLY_BRANCH_HW_INDEX  (1ull << 17) /* [5.7] */
+#define TALLY_BRANCH_PRIV_SAVE (1ull << 18) /* [6.1] */
+#define TALLY_BRANCH_COUNTERS  (1ull << 19) /* [6.8] */
+
+/* attr.aux_action [6.13] */
+#define TALLY_AUX_START_PAUSED (1u << 0)
+#define TALLY_AUX_PAUSE        (1u << 1)
+#define TALLY_AUX_RESUME       (1u << 2)
 
 /* attr.read_format */
 #define TALLY_READ_TIME_ENABLED (1ull << 0)

@@ -11,7 +11,8 @@
  *
  * Names: generic hardware (cycles, instructions, cache-misses ...), software (cpu-clock,
  * page-faults or faults ...), cache events (L1-dcache-load-misses, LLC-loads ...), rNNN (raw, hex),
- * tracepoints (group:name, from tracefs).
+ * mem:ADDR[/LEN][:rwx] (a hardware breakpoint; rw unless it says otherwise, of 4 bytes, or a long for
+ * x), tracepoints (group:name, from tracefs).
  * Modifiers behind a colon: u user, k kernel, h hypervisor, H host, G guest, I not when idle,
  * p pp ppp more precise, P as precise as there is, D pinned, e exclusive, W a group that may be
  * split, S sample-read. Those behind a group's brace add to those of its members. Guests are left out

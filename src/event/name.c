@@ -4,11 +4,10 @@
  *
  *	list      = item { separator item }
  *	item      = event | "{" list of events "}" [ ":" modifiers ]
- *	event     = ( name | "r" hex | group ":" tracepoint ) [ ":" modifiers ]
+ *	event     = name [ ":" modifiers ]
  *	separator = "," with or without white space around it, or white space
  *
- * What stands before the first colon tells a tracepoint from an event with modifiers: a name that is
- * known is an event.
+ * What a name is, resolve.c knows: it may have colons of its own.
  */
 #include <ctype.h>
 #include <errno.h>

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/proc.h"
+#include "event/breakpoint.h"
 #include "event/nearest.h"
 #include "event/resolve.h"
 #include "event/table.h"
@@ -213,6 +214,7 @@ static resolve_source *const sources[] = {
 	resolve_tool,
 	resolve_generic,
 	resolve_raw,
+	breakpoint_resolve,
 	resolve_tracepoint,
 };
 

@@ -24,11 +24,13 @@ MODIFIERS = ["cycles:u", "page-faults:u", "cycles:p", "cycles:pp", "cycles:ppp",
 SPELLINGS = ["l1-d-write-miss", "L1-data-misses-stores", "L2-prefetch-misses", "d-tlb-speculative-read",
              "Data-TLB-speculative-load-miss", "l1i", "Instruction-TLB-loads", "branch-load-misses", "bpu",
              "btb-load-misses", "bpc-Reference", "node", "LLC-ops", "LLC-misses", "L1-dcache-prefetches-refs"]
+BREAKPOINTS = ["mem:0x1000", "mem:4096:x", "mem:0x1001/1", "mem:0x1002/2:w", "mem:0x1000/8:rw:u", "mem:0x1000:w:u",
+               "mem:0x1000:u", "mem:0x1000:x:u", "mem:0x1000:wr", "{mem:0x1000:w,mem:0x2000/1:rw}:u"]
 REFUSED = ["cycles:uu", "cycles:x", "cycles:pppp", "CYCLES", "llc", "cycels", "cs}", "cs,,cs"]
 
 
 def perf_attrs(text):
-    """A (type, config, flags) for each event; None when perf does not take the text."""
+    """(type, config, flags, config1, config2, bp_type) of each event; None when perf does not take the text."""
     done = run(need("perf"), "stat", "-vv", "-e", text, "true")
     if "event syntax error" in done.stderr:
         return None
@@ -37,7 +39,10 @@ def perf_attrs(text):
         fields = dict(line.split(None, 1) for line in block.splitlines())
         flags = sum(1 << bit for name, bit in BITS.items() if fields.get(name, "0").strip() == "1")
         flags |= int(fields.get("precise_ip", "0")) << 15
-        attrs.append((int(fields.get("type", "0"), 0), int(fields.get("config", "0"), 0), flags))
+        union = dict(re.findall(r"^  { \w+, (config[12]) } +(\w+)", block, flags=re.M))
+        attrs.append(tuple(int(text, 0) for text in (
+            fields.get("type", "0"), fields.get("config", "0"), str(flags), union.get("config1", "0"),
+            union.get("config2", "0"), fields.get("bp_type", "0"))))
     return attrs
 
 
@@ -45,14 +50,14 @@ def our_attrs(text):
     done = run(PRINT_ATTRS, text)
     if done.stdout.startswith("refused"):
         return None
-    found = re.findall(r"(\d+):(\w+):(\w+)", done.stdout)
-    return [(int(t), int(c, 0), int(f, 0) & COMPARED) for t, c, f in found]
+    found = [[int(n, 0) for n in word.split(":")] for word in done.stdout.split()]
+    return [(t, c, f & COMPARED, *more) for t, c, f, *more in found]
 
 
 def without_repeats(attrs):
     """perf may try one again, in user mode when it has to."""
     user = 1 << BITS["exclude_kernel"] | 1 << BITS["exclude_hv"]
-    tried = [(t, c, f | user) for t, c, f in attrs]
+    tried = [(t, c, f | user, *more) for t, c, f, *more in attrs]
     return [a for i, a in enumerate(attrs) if i == 0 or tried[i] != tried[i - 1]]
 
 
@@ -88,6 +93,12 @@ def other_spellings_of_caches():
 @test
 def modifiers_and_groups():
     agree_on_all(MODIFIERS)
+
+
+@test
+def breakpoints():
+    for text in BREAKPOINTS:  # a CPU has four
+        agree(text)
 
 
 @test

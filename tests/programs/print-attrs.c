@@ -16,8 +16,9 @@ int main(int argc, char **argv)
 		}
 		for (uint32_t k = 0; k < tally_events_count(events); k++) {
 			const struct tally_attr *a = tally_event_attr(tally_events_at(events, k));
-			printf("%" PRIu32 ":%#" PRIx64 ":%#" PRIx64 " ", a->type, a->config,
-			       a->flags);
+			printf("%" PRIu32 ":%#" PRIx64 ":%#" PRIx64, a->type, a->config, a->flags);
+			printf(":%#" PRIx64 ":%#" PRIx64 ":%" PRIu32 " ", a->config1, a->config2,
+			       a->bp_type);
 		}
 		putchar('\n');
 		tally_events_free(events);
