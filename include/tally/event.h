@@ -9,14 +9,19 @@
  *	...
  *	tally_events_free(events);
  *
- * Names: generic hardware (cycles, instructions, cache-misses ...), software (cpu-clock,
- * page-faults or faults ...), cache events (L1-dcache-load-misses, LLC-loads ...), rNNN (raw, hex),
- * mem:ADDR[/LEN][:rwx] (a hardware breakpoint; rw unless it says otherwise, of 4 bytes, or a long for
- * x), tracepoints (group:name, from tracefs).
+ * Names:
+ *	cycles, instructions, cache-misses ...	generic hardware events
+ *	cpu-clock, page-faults or faults ...	software events
+ *	L1-dcache-load-misses, LLC-loads ...	caches
+ *	rNNN					raw, in hex
+ *	mem:ADDR[/LEN][:rwx]			a hardware breakpoint: rw of 4 bytes, or a long for x
+ *	group:name				tracepoints, from tracefs; a pattern as sched:* is an
+ *						event for each that matches
+ *
  * Modifiers behind a colon: u user, k kernel, h hypervisor, H host, G guest, I not when idle,
  * p pp ppp more precise, P as precise as there is, D pinned, e exclusive, W a group that may be
- * split, S sample-read. Those behind a group's brace add to those of its members. Guests are left out
- * unless G or H is given.
+ * split, S sample-read. Those behind a group's brace add to those of its members. Guests are left
+ * out unless G or H is given.
  */
 #ifndef TALLY_EVENT_H
 #define TALLY_EVENT_H

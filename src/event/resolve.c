@@ -181,6 +181,40 @@ static int refuse_unknown(const struct naming *n, const char *name, size_t len)
 			    bare.found[0] ? bare.found : near.name);
 }
 
+struct pattern {
+	struct found *out;
+	const char *modifiers; /* with their colon */
+	size_t modifiers_len;
+};
+
+/* The names stand for themselves, so that each can be given again alone. */
+static int add_match(const char *name, uint64_t id, void *arg)
+{
+	const struct pattern *p = arg;
+	struct found_event *e = found_add(p->out, TALLY_TYPE_TRACEPOINT, id);
+	size_t size = strlen(name) + p->modifiers_len + 1;
+
+	if (!e || !(e->name = malloc(size)))
+		return -ENOMEM;
+	snprintf(e->name, size, "%s%.*s", name, (int)p->modifiers_len, p->modifiers);
+	return 0;
+}
+
+static int resolve_pattern(const struct naming *n, const char *text, size_t len, const char *group,
+			   const char *name, struct found *out)
+{
+	size_t taken = strlen(group) + 1 + strlen(name);
+	struct pattern p = { out, text + taken, len - taken };
+
+	int r = tracepoint_match(group, name, n->root, add_match, &p, n->err);
+	if (r < 0) {
+		error_prefix(n->err, "events, column %td", text - n->text + 1);
+		return r;
+	}
+	out->taken = taken;
+	return 1;
+}
+
 /* "cycels:u" is a slip in a name rather than a tracepoint u of the group cycels. */
 static int resolve_tracepoint(const struct naming *n, const char *text, size_t len,
 			      struct found *out)
@@ -196,10 +230,8 @@ static int resolve_tracepoint(const struct naming *n, const char *text, size_t l
 	if (!resolve_copy(group, text, group_len) || !resolve_copy(name, second, second_len))
 		return resolve_fail(n, text, TALLY_CAUSE_UNKNOWN,
 				    "there is no tracepoint with a name that long");
-	if (strpbrk(name, "*?["))
-		return resolve_fail(n, second, TALLY_CAUSE_SYNTAX,
-				    "patterns are not expanded: name each tracepoint ('tally list' "
-				    "takes patterns)");
+	if (strpbrk(group, "*?[") || strpbrk(name, "*?["))
+		return resolve_pattern(n, text, len, group, name, out);
 	if (!name[strspn(name, RESOLVE_MODIFIERS)] && !tracepoint_has_group(n->root, group))
 		return refuse_unknown(n, text, group_len);
 	int r = tracepoint_id(&id, group, name, n->root, n->err);
@@ -211,11 +243,7 @@ static int resolve_tracepoint(const struct naming *n, const char *text, size_t l
 }
 
 static resolve_source *const sources[] = {
-	resolve_tool,
-	resolve_generic,
-	resolve_raw,
-	breakpoint_resolve,
-	resolve_tracepoint,
+	resolve_tool, resolve_generic, resolve_raw, breakpoint_resolve, resolve_tracepoint,
 };
 
 int resolve(const struct naming *n, const char *text, size_t len, struct found *out)

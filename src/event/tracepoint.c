@@ -6,6 +6,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,22 +152,18 @@ static int refuse_name(const char *group, const char *name, const char *root,
 			 full);
 }
 
-int tracepoint_id(uint64_t *id, const char *group, const char *name, const char *root,
-		  struct tally_error *err)
+/* The number in events/GROUP/NAME/id below `folder`. -ENOENT: there is no such tracepoint. */
+static int read_id(uint64_t *id, const char *folder, const char *group, const char *name,
+		   const char *mount, struct tally_error *err)
 {
-	char folder[PATH_MAX], path[PATH_MAX];
-	const char *mount = mounts[0];
+	char path[PATH_MAX];
 	int64_t number;
 
-	int r = events_folder(folder, sizeof(folder), root, &mount);
-	if (r < 0)
-		return refuse_mount(r, mount, err);
-	if (!is_plain(group) || !is_plain(name) ||
-	    snprintf(path, sizeof(path), "%s/%s/%s/id", folder, group, name) >= (int)sizeof(path))
-		return refuse_name(group, name, root, err);
-	r = proc_read_i64(&number, NULL, path);
+	if (snprintf(path, sizeof(path), "%s/%s/%s/id", folder, group, name) >= (int)sizeof(path))
+		return -ENOENT;
+	int r = proc_read_i64(&number, NULL, path);
 	if (r == -ENOENT || r == -ENOTDIR)
-		return refuse_name(group, name, root, err);
+		return -ENOENT;
 	if (r == -EACCES || r == -EPERM)
 		return refuse_mount(-EACCES, mount, err);
 	if (r < 0 || number < 0)
@@ -175,6 +172,20 @@ int tracepoint_id(uint64_t *id, const char *group, const char *name, const char 
 				 name, path, r < 0 ? strerror(-r) : "it is negative");
 	*id = (uint64_t)number;
 	return 0;
+}
+
+int tracepoint_id(uint64_t *id, const char *group, const char *name, const char *root,
+		  struct tally_error *err)
+{
+	char folder[PATH_MAX];
+	const char *mount = mounts[0];
+
+	int r = events_folder(folder, sizeof(folder), root, &mount);
+	if (r < 0)
+		return refuse_mount(r, mount, err);
+	r = is_plain(group) && is_plain(name) ? read_id(id, folder, group, name, mount, err)
+					      : -ENOENT;
+	return r == -ENOENT ? refuse_name(group, name, root, err) : r;
 }
 
 /* The folders without an id (most of the group ftrace) cannot be opened as events. */
@@ -212,4 +223,48 @@ int tracepoint_each(const char *root, int (*fn)(const char *name, void *arg), vo
 		r = each_in_group(folder, groups.at[i], fn, arg);
 	names_done(&groups);
 	return r;
+}
+
+struct match {
+	const char *group, *name, *folder, *mount;
+	int (*fn)(const char *name, uint64_t id, void *arg);
+	void *arg;
+	size_t count;
+	struct tally_error *err;
+};
+
+static int offer_match(const char *full, void *arg)
+{
+	struct match *m = arg;
+	const char *name = strchr(full, ':') + 1;
+	char group[NAME_MAX + 1];
+	uint64_t id;
+
+	snprintf(group, sizeof(group), "%.*s", (int)(name - full - 1), full);
+	if (fnmatch(m->group, group, 0) != 0 || fnmatch(m->name, name, 0) != 0)
+		return 0;
+	int r = read_id(&id, m->folder, group, name, m->mount, m->err);
+	if (r == -ENOENT)
+		return 0; /* its module has just gone */
+	m->count++;
+	return r < 0 ? r : m->fn(full, id, m->arg);
+}
+
+int tracepoint_match(const char *group, const char *name, const char *root,
+		     int (*fn)(const char *name, uint64_t id, void *arg), void *arg,
+		     struct tally_error *err)
+{
+	char folder[PATH_MAX];
+	struct match m = { group, name, folder, mounts[0], fn, arg, 0, err };
+
+	int r = events_folder(folder, sizeof(folder), root, &m.mount);
+	if (r < 0)
+		return refuse_mount(r, m.mount, err);
+	r = tracepoint_each(root, offer_match, &m);
+	if (r == 0 && !m.count)
+		return error_set(err, -EINVAL, TALLY_CAUSE_UNKNOWN,
+				 "no tracepoint matches '%s:%s': 'tally list' shows those of this "
+				 "kernel",
+				 group, name);
+	return r == -ENOMEM ? error_nomem(err, "the names of tracepoints") : r;
 }

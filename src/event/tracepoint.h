@@ -19,6 +19,15 @@ int tracepoint_id(uint64_t *id, const char *group, const char *name, const char 
 		  struct tally_error *err);
 
 /*
+ * Calls `fn` with "group:name" and number of each whose group and name match the patterns
+ * (fnmatch(3)), sorted, until it answers non-zero, which is then answered. Errors: those of
+ * tracepoint_id(), -EINVAL when none matches.
+ */
+int tracepoint_match(const char *group, const char *name, const char *root,
+		     int (*fn)(const char *name, uint64_t id, void *arg), void *arg,
+		     struct tally_error *err);
+
+/*
  * Calls `fn` with "group:name" of each, sorted, until it answers non-zero, which is then answered.
  * Nothing happens when tracefs cannot be read. Errors: -ENOMEM.
  */

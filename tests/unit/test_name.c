@@ -344,7 +344,6 @@ static void errors_say_where_and_why(void)
 		{ "r", 1, TALLY_CAUSE_UNKNOWN, "no event" },
 		{ "r12345678901234567", 1, TALLY_CAUSE_UNSUPPORTED, "64 bits" },
 		{ "cs,cpu/event=1,umask=2/", 7, TALLY_CAUSE_UNSUPPORTED, "pmu/terms/" },
-		{ "sched:*", 7, TALLY_CAUSE_SYNTAX, "patterns" },
 	};
 
 	for (size_t i = 0; i < COUNT(wrong); i++) {

@@ -232,6 +232,76 @@ static void colons_of_tracepoints_and_of_modifiers(void)
 	teardown();
 }
 
+static void names_are(const char *text, const char *const *want, uint32_t count)
+{
+	struct tally_events *events;
+	int r = tally_events_parse(&events, text, TALLY_OPTS(events, .root = root.path), &err);
+
+	if (r < 0)
+		check_str(err.text, text);
+	require(r == 0);
+	check_int(tally_events_count(events), count);
+	for (uint32_t i = 0; i < count && i < tally_events_count(events); i++)
+		check_str(tally_event_name(tally_events_at(events, i)), want[i]);
+	tally_events_free(events);
+}
+
+/* As perf does: an event for each that matches, alone unless braces make a group of them. */
+static void patterns_are_several_events(void)
+{
+	struct tally_events *events;
+	static const char *const all[] = { "sched:sched_switch", "sched:sched_waking" };
+	static const char *const modified[] = { "cs", "sched:sched_switch:u",
+						"sched:sched_waking:u" };
+	static const char *const across[] = { "kmem:kmalloc", "u:k" };
+
+	setup(TRACEFS);
+	names_are("sched:*", all, 2);
+	names_are("sched:sched_*", all, 2);
+	names_are("sch[e]d:sched_?*ing", all + 1, 1);
+	names_are("*:sched_switch", all, 1);
+	names_are("cs,sched:*:u", modified, 3);
+	names_are("[ku]*:k*", across, 2);
+
+	require(parsed(&events, "sched:*:k,{sched:*}:DW"));
+	check_int(tally_events_count(events), 4);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct tally_event *e = tally_events_at(events, i);
+		check_int(tally_event_leader(e), i < 2 ? i : 2);
+		check_int(tally_event_group_size(e), i < 2 ? 1 : 2);
+		check(tally_event_is_weak(e) == (i >= 2));
+		check_u64(tally_event_attr(e)->config, i % 2 ? 370 : 372);
+		check(!(tally_event_attr(e)->flags & TALLY_ATTR_PINNED) == (i != 2));
+	}
+	tally_events_free(events);
+	teardown();
+}
+
+static void patterns_that_match_nothing(void)
+{
+	struct tally_events *events;
+
+	setup(TRACEFS);
+	check(!parsed(&events, "cs,sched:foo*"));
+	check_int(err.code, -EINVAL);
+	check_int(err.cause, TALLY_CAUSE_UNKNOWN);
+	check_has(err.text, "column 4: no tracepoint matches 'sched:foo*'");
+	check(!parsed(&events, "ftrace:*")); /* has no id */
+	check(!parsed(&events, "../../*:*"));
+	check(!parsed(&events, "sched:[*"));
+	check(!parsed(&events, "sched:*:x"));
+	check_has(err.text, "no modifier 'x'");
+	check(!parsed(&events,
+		      "bad:num*")); /* its number cannot be read: not left out in silence */
+	check_int(err.cause, TALLY_CAUSE_IO);
+	teardown();
+	setup(NULL);
+	check(!parsed(&events, "sched:*"));
+	check_int(err.code, -ENOENT);
+	check_has(err.text, "mount -t tracefs");
+	teardown();
+}
+
 int main(void)
 {
 	tap_run(ids_from_tracefs_and_debugfs);
@@ -243,5 +313,7 @@ int main(void)
 	tap_run(hostile_names_and_contents);
 	tap_run(all_sorted_until_told_to_stop);
 	tap_run(colons_of_tracepoints_and_of_modifiers);
+	tap_run(patterns_are_several_events);
+	tap_run(patterns_that_match_nothing);
 	return tap_end();
 }
