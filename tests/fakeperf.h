@@ -128,6 +128,8 @@ static int fake_ioctl(int fd, unsigned long request, unsigned long arg)
 	case PERF_EVENT_IOC_DISABLE:
 		e->disables++;
 		return 0;
+	case PERF_EVENT_IOC_SET_FILTER:
+		return 0;
 	case PERF_EVENT_IOC_RESET:
 		e->resets++;
 		return 0;

@@ -121,8 +121,10 @@ TALLY_API const char *tally_event_compromise(const struct tally_event *event);
 
 /*
  * Sets the filter (the kernel's language, as "prev_pid == 1 && next_pid > 10") that the event is
- * opened with from now on; NULL removes it. The kernel checks it when the event is opened. It is
- * copied. Errors: -ENOMEM. Since: 0.1
+ * opened with from now on; NULL removes it. It is copied. The kernel checks it when the event is
+ * opened: what opens it answers -EINVAL for an event that takes none, as all but tracepoints, and for
+ * a filter that the kernel does not take, naming the fields that there are. An event that is already
+ * open keeps the filter it has. Errors: -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_event_set_filter(struct tally_event *event, const char *filter);
 

@@ -16,6 +16,7 @@
 #include "base/sys.h"
 #include "event/event.h"
 #include "event/explain.h"
+#include "event/filter.h"
 #include "event/open.h"
 
 #define FLAG_PID_CGROUP 4ul /* PERF_FLAG_PID_CGROUP, Linux 2.6.39 */
@@ -318,16 +319,36 @@ static void remember(struct attempt *a, const char *root)
 	describe_compromise(e);
 }
 
+/* Sets the filter, and takes back what was changed to set it in time. */
+static int finish(struct attempt *a, int fd, bool held, const char *root, struct tally_error *err)
+{
+	int r = filter_set(a->event, fd, held, root, err);
+
+	if (held)
+		a->attr->flags &= ~TALLY_ATTR_DISABLED;
+	if (r < 0) {
+		sys()->close(fd);
+		return r;
+	}
+	if (!a->at->further_part)
+		remember(a, root);
+	return fd;
+}
+
 int event_open_at(struct tally_event *event, struct tally_attr *attr, const struct event_at *at,
 		  int group_fd, const char *root, struct tally_error *err)
 {
 	const struct tally_attr asked = *attr;
 	struct attempt a = { event, attr, at, group_fd, still_given_up(event, attr) };
 
+	int held = filter_prepare(event, attr, err);
+	if (held < 0)
+		return held;
 	int fd = with_cpu_clock(&a);
 	if (fd >= 0) {
-		if (!at->further_part)
-			remember(&a, root);
+		fd = finish(&a, fd, held, root, err);
+		if (fd < 0)
+			*attr = asked;
 		return fd;
 	}
 	struct tally_attr last = *attr;

@@ -26,7 +26,8 @@ struct event_at {
  *   root      folder above /proc and /sys for explanations, or NULL.
  * Returns a close-on-exec descriptor; tally_event_granted() and _compromise() then tell what was
  * granted. A soft RLIMIT_NOFILE below the hard one is raised once when descriptors run out.
- * Errors: -errno of perf_event_open(2), explained.
+ * The event's filter is set before it counts anything.
+ * Errors: -errno of perf_event_open(2), and of setting the filter, explained.
  */
 int event_open_at(struct tally_event *event, struct tally_attr *attr, const struct event_at *at,
 		  int group_fd, const char *root, struct tally_error *err);

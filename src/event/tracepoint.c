@@ -22,6 +22,8 @@
 
 static const char *const mounts[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
 
+#define FORMAT_LIMIT (1u << 20)
+
 typedef VEC(char *) names;
 
 static void names_done(names *list)
@@ -267,4 +269,20 @@ int tracepoint_match(const char *group, const char *name, const char *root,
 				 "kernel",
 				 group, name);
 	return r == -ENOMEM ? error_nomem(err, "the names of tracepoints") : r;
+}
+
+int tracepoint_format(struct buf *out, const char *full_name, const char *root)
+{
+	char folder[PATH_MAX], path[PATH_MAX];
+	size_t group_len = strcspn(full_name, ":");
+	const char *mount;
+
+	int r = events_folder(folder, sizeof(folder), root, &mount);
+	if (r < 0)
+		return r;
+	if (!full_name[group_len] ||
+	    snprintf(path, sizeof(path), "%s/%.*s/%s/format", folder, (int)group_len, full_name,
+		     full_name + group_len + 1) >= (int)sizeof(path))
+		return -ENOENT;
+	return proc_read(out, NULL, path, FORMAT_LIMIT);
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <tally/error.h>
 
+#include "base/buf.h"
+
 /* Whether tracefs is there and has such a group. */
 bool tracepoint_has_group(const char *root, const char *group);
 
@@ -32,5 +34,8 @@ int tracepoint_match(const char *group, const char *name, const char *root,
  * Nothing happens when tracefs cannot be read. Errors: -ENOMEM.
  */
 int tracepoint_each(const char *root, int (*fn)(const char *name, void *arg), void *arg);
+
+/* Appends the file that names the fields of "group:name". 0 or -errno. */
+int tracepoint_format(struct buf *out, const char *full_name, const char *root);
 
 #endif
