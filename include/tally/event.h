@@ -15,6 +15,10 @@
  *	L1-dcache-load-misses, LLC-loads ...	caches
  *	rNNN					raw, in hex
  *	mem:ADDR[/LEN][:rwx]			a hardware breakpoint: rw of 4 bytes, or a long for x
+ *	kprobe:FUNC[+OFF], kretprobe:FUNC	a function of the kernel, and its return [4.17]
+ *	uprobe:PATH:FUNC[+OFF]			a function of a program or library, by its symbol;
+ *	uretprobe:PATH:FUNC			FUNC may be an offset in the file, 0x...; the path has
+ *						no colon, comma, brace or space [4.17]
  *	group:name				tracepoints, from tracefs; a pattern as sched:* is an
  *						event for each that matches
  *
@@ -59,7 +63,8 @@ struct tally_events_opts {
  * member leads, modifiers behind a name or a closing brace. `*out` is yours to free.
  * Errors: -EINVAL with the column and, when a name is merely unknown, the nearest one that exists
  * (TALLY_CAUSE_SYNTAX, _UNKNOWN; _UNSUPPORTED for what no PMU has, as writes of an instruction
- * cache; _LIMIT beyond 4096 events); -ENOENT, -EACCES when tracefs cannot be read; -ENOMEM.
+ * cache; _LIMIT beyond 4096 events); -ENOENT, -EACCES and others when tracefs or a probed file
+ * cannot be read; -ENOMEM.
  * Since: 0.1
  */
 TALLY_API int tally_events_parse(struct tally_events **out, const char *text,
@@ -122,9 +127,9 @@ TALLY_API const char *tally_event_compromise(const struct tally_event *event);
 /*
  * Sets the filter (the kernel's language, as "prev_pid == 1 && next_pid > 10") that the event is
  * opened with from now on; NULL removes it. It is copied. The kernel checks it when the event is
- * opened: what opens it answers -EINVAL for an event that takes none, as all but tracepoints, and for
- * a filter that the kernel does not take, naming the fields that there are. An event that is already
- * open keeps the filter it has. Errors: -ENOMEM. Since: 0.1
+ * opened: what opens it answers -EINVAL for an event that takes none, as all but tracepoints, and
+ * for a filter that the kernel does not take, naming the fields that there are. An event that is
+ * already open keeps the filter it has. Errors: -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_event_set_filter(struct tally_event *event, const char *filter);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Breakpoints as perf(1) writes them: mem:ADDR[/LEN][:ACCESS], where ACCESS is made of r, w and x; a
- * last part of other letters is modifiers. What no CPU of this architecture can watch is refused
- * here with the reason, as the kernel says no more than EINVAL.
+ * Breakpoints as perf(1) writes them: mem:ADDR[/LEN][:ACCESS], where ACCESS is made of r, w and
+ * x; a last part of other letters is modifiers. What no CPU of this architecture can watch is
+ * refused here with the reason, as the kernel says no more than EINVAL.
  */
 #include <string.h>
 
@@ -61,7 +61,7 @@ static uint32_t access_bit(char letter)
 	}
 }
 
-/* ":rw", each letter once; nothing when other letters follow the colon, which are modifiers then. */
+/* ":rw", each letter once; other letters behind the colon are modifiers, and left alone. */
 static int read_access(const struct naming *n, struct breakpoint *b)
 {
 	const char *at = b->at + 1, *stop = at;

@@ -14,6 +14,7 @@
 #include "base/proc.h"
 #include "event/breakpoint.h"
 #include "event/nearest.h"
+#include "event/probe.h"
 #include "event/resolve.h"
 #include "event/table.h"
 #include "event/tracepoint.h"
@@ -243,7 +244,12 @@ static int resolve_tracepoint(const struct naming *n, const char *text, size_t l
 }
 
 static resolve_source *const sources[] = {
-	resolve_tool, resolve_generic, resolve_raw, breakpoint_resolve, resolve_tracepoint,
+	resolve_tool,       /* duration_time: perf's own */
+	resolve_generic,    /* cycles */
+	resolve_raw,        /* r1a8 */
+	breakpoint_resolve, /* mem:0x1000:w */
+	probe_resolve,      /* uprobe:/bin/sh:main */
+	resolve_tracepoint, /* sched:sched_switch */
 };
 
 int resolve(const struct naming *n, const char *text, size_t len, struct found *out)
