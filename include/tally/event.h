@@ -43,7 +43,10 @@ struct tally_event;  /* one event of a list; lives as long as the list */
 enum tally_fallback {
 	/* Ask for less precision: precise_ip 3, 2, 1, 0. Only for the modifier P and defaults. */
 	TALLY_FALLBACK_PRECISE = 1u << 0,
-	/* Leave out attr bits that this kernel does not know and that change no count. */
+	/*
+	 * Leave out attr bits that this kernel does not know and that change no count. Guests are
+	 * counted, where neither G nor H was given, by a PMU that cannot tell them apart.
+	 */
 	TALLY_FALLBACK_NEWER_BITS = 1u << 1,
 	/* Count user mode only where kernel.perf_event_paranoid forbids the kernel. */
 	TALLY_FALLBACK_USER_ONLY = 1u << 2,

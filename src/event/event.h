@@ -10,7 +10,7 @@
 
 /* What earlier openings of an event gave up; see open.c. */
 struct given_up {
-	bool user_only, clock;
+	bool user_only, clock, guests;
 	uint8_t precise;      /* the precise_ip that was granted, + 1; 0: as asked */
 	uint32_t newer;       /* bits by rows of open.c's table */
 	int32_t paranoid;     /* kernel.perf_event_paranoid when user_only was set */

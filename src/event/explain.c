@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
-
-#include <tally/system.h>
 
 #include "base/bytes.h"
 #include "base/capability.h"
@@ -21,18 +20,9 @@
 #include "base/proc.h"
 #include "event/event.h"
 #include "event/explain.h"
+#include "event/failure.h"
 
-struct failure {
-	struct tally_error *err;
-	int code;
-	const char *name, *root;
-	const struct tally_attr *attr;
-	int32_t tid, cpu;
-	struct tally_system system;
-};
-
-TALLY_PRINTF(3, 4)
-static int say(const struct failure *f, enum tally_cause cause, const char *fmt, ...)
+int say(const struct failure *f, enum tally_cause cause, const char *fmt, ...)
 {
 	char why[TALLY_ERROR_TEXT], where[64] = "";
 	va_list ap;
@@ -67,7 +57,7 @@ static int64_t level_needed(const struct failure *f)
 {
 	const struct tally_attr *attr = f->attr;
 
-	if (attr->flags & TALLY_ATTR_NAMESPACES)
+	if (attr->flags & TALLY_ATTR_NAMESPACES || f->probe)
 		return LEVEL_NONE;
 	if (attr->type == TALLY_TYPE_TRACEPOINT &&
 	    (f->code == -EPERM || attr->sample_type & TALLY_SAMPLE_RAW))
@@ -204,9 +194,9 @@ static int explain_permission(const struct failure *f)
 	if (needed == LEVEL_NONE) {
 		program(path, sizeof(path));
 		return say(f, TALLY_CAUSE_PERMISSION,
-			   "records of namespaces need a capability, whatever "
-			   "kernel.perf_event_paranoid is: be root, or 'sudo setcap %s=ep %s'",
-			   capability(f), path);
+			   "%s need a capability, whatever kernel.perf_event_paranoid is: be root, "
+			   "or 'sudo setcap %s=ep %s'",
+			   f->probe ? "probes" : "records of namespaces", capability(f), path);
 	}
 	if (f->system.paranoid == TALLY_SYSTEM_UNKNOWN)
 		return say(f, TALLY_CAUSE_PERMISSION,
@@ -234,6 +224,10 @@ static int explain_no_entry(const struct failure *f)
 		return say(f, TALLY_CAUSE_UNSUPPORTED,
 			   "this kernel (%s) has no software event %llu: a newer one may",
 			   f->system.release, (unsigned long long)f->attr->config);
+	if (f->attr->type == TALLY_TYPE_TRACEPOINT)
+		return say(
+			f, TALLY_CAUSE_UNSUPPORTED,
+			"this kernel has no tracepoints: it is built without CONFIG_EVENT_TRACING");
 	if (!is_hardware(f->attr))
 		return say(f, TALLY_CAUSE_UNSUPPORTED,
 			   "no PMU has type %u, or it does not know the event: the types are in "
@@ -437,6 +431,22 @@ static bool is_online(const struct failure *f)
 	return n < 0; /* not known: do not blame it */
 }
 
+/* Of hardware events the time is read where no lock may be taken; perf_event_set_clock(). */
+static bool is_usable_clock(const struct tally_attr *attr)
+{
+	switch (attr->clockid) {
+	case CLOCK_MONOTONIC:
+	case CLOCK_MONOTONIC_RAW:
+		return true;
+	case CLOCK_REALTIME:
+	case CLOCK_BOOTTIME:
+	case CLOCK_TAI:
+		return !is_hardware(attr);
+	default:
+		return false;
+	}
+}
+
 /* What can be wrong with the place and the sampling. 1: said it. */
 static int explain_bad_value(const struct failure *f)
 {
@@ -462,6 +472,12 @@ static int explain_bad_value(const struct failure *f)
 		    "stacks of %llu bytes cannot be copied: it must be a multiple of 8, at most "
 		    "65528",
 		    (unsigned long long)stack);
+	else if (attr->flags & TALLY_ATTR_USE_CLOCKID && !is_usable_clock(attr))
+		say(f, TALLY_CAUSE_ARGUMENT,
+		    "the clock %d cannot stamp its samples: take CLOCK_MONOTONIC or "
+		    "CLOCK_MONOTONIC_RAW, or for software events CLOCK_REALTIME, CLOCK_BOOTTIME or "
+		    "CLOCK_TAI",
+		    attr->clockid);
 	else
 		return 0;
 	return 1;
@@ -484,8 +500,6 @@ static int explain_invalid(const struct failure *f)
 	const struct tally_attr *attr = f->attr;
 	const char *broken = broken_rule(attr), *newer = too_new(f);
 
-	if (explain_bad_value(f))
-		return f->code;
 	if (broken)
 		return say(f, TALLY_CAUSE_ARGUMENT, "%s", broken);
 	if (newer)
@@ -552,6 +566,20 @@ static const struct {
 	{ EINVAL, explain_invalid },
 };
 
+static void begin(struct failure *f)
+{
+	tally_system_read(&f->system, sizeof(f->system), f->root, NULL);
+	f->probe = probe_kind_of(f->attr, f->root);
+}
+
+/* What only this kind of event can have wrong. 0: something else is. */
+static int explain_kind(const struct failure *f)
+{
+	if (f->probe)
+		return explain_probe(f);
+	return f->attr->type == TALLY_TYPE_BREAKPOINT ? explain_breakpoint(f) : 0;
+}
+
 int explain_open(struct tally_error *err, int code, const char *name, const struct tally_attr *attr,
 		 int32_t tid, int32_t cpu, const char *root)
 {
@@ -559,7 +587,9 @@ int explain_open(struct tally_error *err, int code, const char *name, const stru
 
 	if (!err)
 		return code;
-	tally_system_read(&f.system, sizeof(f.system), root, NULL);
+	begin(&f);
+	if ((code == -EINVAL && explain_bad_value(&f)) || explain_kind(&f))
+		return code;
 	for (size_t i = 0; i < ARRAY_SIZE(explainers); i++)
 		if (explainers[i].code == -code)
 			return explainers[i].explain(&f);
@@ -573,7 +603,7 @@ int explain_member(struct tally_error *err, int code, const char *name,
 
 	if (!err)
 		return code;
-	tally_system_read(&f.system, sizeof(f.system), root, NULL);
+	begin(&f);
 	const char *broken = broken_rule(attr);
 	if (explain_bad_value(&f))
 		return code;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ladder of fallbacks. Each rung is a function that tries what it was given by calling the rung
- * below, and gives up one thing when the errno fits: precision first, then bits that an older kernel
- * lacks, then the kernel's share, then the hardware clock. A rung that did not help restores what it
- * took, so that nothing is given up in vain.
+ * below, and gives up one thing when the errno fits: that guests are left out, by PMUs that cannot;
+ * precision; then bits that an older kernel lacks, then the kernel's share, then the hardware clock.
+ * A rung that did not help restores what it took, so that nothing is given up in vain.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -104,22 +104,45 @@ static bool may_be_precision(int code)
 	return code == -EINVAL || code == -EOPNOTSUPP || code == -ENOENT;
 }
 
+/*
+ * A PMU that cannot tell modes apart, as those of uncore, takes no exclude bit at all and says EINVAL
+ * (PERF_PMU_CAP_NO_EXCLUDE, Linux 5.1; older ones say it each for itself). That guests are left out
+ * nobody asked for, so it may go; what H, u or k asked for may not.
+ */
+static int with_guests(struct attempt *a)
+{
+	int first = try(a);
+
+	if (first != -EINVAL || !(a->event->fallback & TALLY_FALLBACK_NEWER_BITS) ||
+	    !a->event->guests_by_default || !(a->attr->flags & TALLY_ATTR_EXCLUDE_GUEST))
+		return first;
+	a->attr->flags &= ~TALLY_ATTR_EXCLUDE_GUEST;
+	int r = try(a);
+	a->given.guests = r != -EINVAL;
+	if (a->given.guests)
+		return r;
+	a->attr->flags |= TALLY_ATTR_EXCLUDE_GUEST;
+	return first;
+}
+
 static int with_precision(struct attempt *a)
 {
 	unsigned asked = precise_of(a->attr);
-	int first = try(a), r = first;
+	const uint64_t flags = a->attr->flags;
+	const struct given_up before = a->given;
+	int first = with_guests(a), r = first;
 
 	if (!(a->event->fallback & TALLY_FALLBACK_PRECISE))
 		return r;
 	for (unsigned level = asked; level > 0 && may_be_precision(r); level--) {
 		set_precise(a->attr, level - 1);
 		a->given.precise = (uint8_t)level;
-		r = try(a);
+		r = with_guests(a);
 	}
 	if (!asked || !may_be_precision(r))
 		return r;
-	set_precise(a->attr, asked);
-	a->given.precise = 0;
+	a->attr->flags = flags;
+	a->given = before;
 	return first;
 }
 
@@ -186,7 +209,8 @@ static int with_user_only(struct attempt *a)
 	const struct tally_attr asked = *a->attr;
 	a->attr->flags |= TALLY_ATTR_EXCLUDE_KERNEL | TALLY_ATTR_EXCLUDE_HV;
 	int r = with_newer_bits(a);
-	a->given.user_only = r != -EACCES && r != -EPERM;
+	/* EINVAL: it cannot exclude anything, so that the permission is what is missing. */
+	a->given.user_only = r != -EACCES && r != -EPERM && r != -EINVAL;
 	if (a->given.user_only)
 		return r;
 	*a->attr = asked;
@@ -242,6 +266,8 @@ static struct given_up still_given_up(const struct tally_event *event,
 
 	if (!(attr->flags & TALLY_ATTR_EXCLUDE_KERNEL))
 		g.user_only = false;
+	if (attr->flags & TALLY_ATTR_EXCLUDE_GUEST)
+		g.guests = false;
 	if (!is_cpu_clock(attr) || !is_cycles(&event->attr))
 		g.clock = false;
 	if (precise_of(attr) + 1 != g.precise)
@@ -299,6 +325,8 @@ static void describe_compromise(struct tally_event *e)
 	if (g->precise)
 		say(e, "%sprecise level %d: this PMU has no higher one for it", and_then(e),
 		    g->precise - 1);
+	if (g->guests)
+		say(e, "%sguests counted too: this PMU cannot leave them out", and_then(e));
 	if (g->newer)
 		say_newer(e, g->newer);
 }

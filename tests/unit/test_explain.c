@@ -5,6 +5,7 @@
  * that were measured on Linux 6.18.
  */
 #include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "event/explain.h"
@@ -296,6 +297,7 @@ static void the_many_causes_of_einval(void)
 		uint64_t flags, sample_type, period;
 		uint32_t type, stack;
 		const char *part;
+		int32_t clock;
 	} wrong[] = {
 		{ -1, -1, .type = 1, .part = "neither a thread nor a CPU" },
 		{ -1, 9999, .type = 1, .part = "no such CPU" },
@@ -313,6 +315,9 @@ static void the_many_causes_of_einval(void)
 		{ 0, -1, TALLY_ATTR_ENABLE_ON_EXEC | TALLY_ATTR_REMOVE_ON_EXEC, 0, 0, 1, 0,
 		  "exclude each other" },
 		{ 0, -1, TALLY_ATTR_INHERIT, TALLY_SAMPLE_READ, 0, 1, 0, "6.13" },
+		{ 0, -1, TALLY_ATTR_USE_CLOCKID, 0, 0, 1, 0, "the clock 99 cannot", 99 },
+		{ 0, -1, TALLY_ATTR_USE_CLOCKID, 0, 0, 0, 0, "CLOCK_MONOTONIC_RAW",
+		  CLOCK_BOOTTIME },
 		{ 0, -1, .type = TALLY_TYPE_TRACEPOINT, .part = "no tracepoint" },
 		{ 0, -1, .type = TALLY_TYPE_BREAKPOINT, .part = "breakpoint" },
 		{ 0, -1, .type = TALLY_TYPE_HW_CACHE, .part = "cache event" },
@@ -327,9 +332,145 @@ static void the_many_causes_of_einval(void)
 		attr.sample_type = wrong[i].sample_type;
 		attr.sample_period = wrong[i].period;
 		attr.sample_stack_user = wrong[i].stack;
+		attr.clockid = wrong[i].clock;
 		check_has(explain(-EINVAL, wrong[i].tid, wrong[i].cpu), wrong[i].part);
 	}
 	tear_down();
+}
+
+#define UPROBE 7
+#define KPROBE 6
+
+static void set_up_probes(const struct machine *m)
+{
+	set_up(m);
+	fakeroot_file(&root, "/sys/bus/event_source/devices/kprobe/type", "6\n");
+	fakeroot_file(&root, "/sys/bus/event_source/devices/uprobe/type", "7\n");
+}
+
+/* perf_kprobe_event_init() asks for the capability alone, and says EACCES: no level helps. */
+static void probes_need_the_capability_at_every_level(void)
+{
+	static const uint32_t types[] = { KPROBE, UPROBE };
+
+	for (int level = -1; level <= 4; level++) {
+		for (int i = 0; i < 2; i++) {
+			set_up_probes(&(struct machine){ .paranoid = level });
+			attr.type = types[i];
+			attr.flags = i ? TALLY_ATTR_EXCLUDE_KERNEL : 0;
+			check_has(explain(-EACCES, 0, -1), "probes need a capability, whatever");
+			cause_is(TALLY_CAUSE_PERMISSION);
+			check_has(err.text, "setcap cap_");
+			check(!strstr(err.text, "sysctl"));
+			tear_down();
+		}
+	}
+	set_up_probes(&(struct machine){ .paranoid = 2, .capabilities = CAP_PERFMON_MASK });
+	attr.type = UPROBE;
+	explain(-EACCES, 0, -1);
+	cause_is(TALLY_CAUSE_SECCOMP);
+	tear_down();
+}
+
+/* Measured on Linux 6.18 for uprobes; those of kprobes by trace_kprobe.c. */
+static void errnos_of_probes(void)
+{
+	static const struct {
+		uint32_t type;
+		int code;
+		uint32_t cause;
+		const char *part;
+	} wrong[] = {
+		{ UPROBE, -ENOENT, TALLY_CAUSE_NO_FILE, "file" },
+		{ UPROBE, -EINVAL, TALLY_CAUSE_ARGUMENT, "offset" },
+		{ UPROBE, -EIO, TALLY_CAUSE_UNSUPPORTED, "file system" },
+		{ UPROBE, -E2BIG, TALLY_CAUSE_ARGUMENT, "path" },
+		{ UPROBE, -EFAULT, TALLY_CAUSE_ARGUMENT, "config1" },
+		{ UPROBE, -524, TALLY_CAUSE_UNSUPPORTED, "instruction" },
+		{ KPROBE, -ENOENT, TALLY_CAUSE_UNKNOWN, "/proc/kallsyms" },
+		{ KPROBE, -EADDRNOTAVAIL, TALLY_CAUSE_UNKNOWN, "several functions" },
+		{ KPROBE, -EINVAL, TALLY_CAUSE_UNSUPPORTED, "kprobes/blacklist" },
+		{ KPROBE, -EILSEQ, TALLY_CAUSE_ARGUMENT, "instruction" },
+		{ KPROBE, -EOPNOTSUPP, TALLY_CAUSE_UNSUPPORTED, "instruction" },
+		{ KPROBE, -EMFILE, TALLY_CAUSE_FD_LIMIT, "RLIMIT_NOFILE" }, /* as of all events */
+	};
+
+	set_up_probes(&(struct machine){ .paranoid = 2 });
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		attr.type = wrong[i].type;
+		check_has(explain(wrong[i].code, 0, -1), wrong[i].part);
+		cause_is(wrong[i].cause);
+	}
+	/* A wrong place goes first. */
+	attr.type = UPROBE;
+	check_has(explain(-EINVAL, -1, 9999), "no such CPU");
+	tear_down();
+}
+
+/* hw_breakpoint_parse() and arch/x86/kernel/hw_breakpoint.c */
+static void errnos_of_breakpoints(void)
+{
+	set_up(&(struct machine){ .paranoid = 1 });
+	tally_attr_init(&attr, TALLY_TYPE_BREAKPOINT, 0);
+	attr.config1 = 0xffffffff81000000;
+	attr.config2 = 4;
+	check_has(explain(-EPERM, 0, -1), "0xffffffff81000000 is the kernel's");
+	check_has(err.text, "CAP_SYS_ADMIN");
+	cause_is(TALLY_CAUSE_PERMISSION);
+	attr.flags = TALLY_ATTR_EXCLUDE_KERNEL;
+	check_has(explain(-EINVAL, 0, -1), "without the modifier u");
+	cause_is(TALLY_CAUSE_ARGUMENT);
+	attr.config1 = 0x1000;
+	attr.config2 = 16;
+	check_has(explain(-EOPNOTSUPP, 0, -1), "8 bytes at most, not 16");
+	check_has(explain(-EINVAL, 0, -1), "no breakpoint like that");
+	check_has(explain(-ENOENT, 0, -1), "CONFIG_HAVE_HW_BREAKPOINT");
+	check_has(explain(-ENODEV, 0, -1), "hardware");
+	check_has(explain(-ENOSPC, 0, -1), "in use");
+	attr.type = TALLY_TYPE_TRACEPOINT;
+	check_has(explain(-ENOENT, 0, -1), "CONFIG_EVENT_TRACING");
+	tear_down();
+}
+
+/* Each level, for each kind of event and place: the level that is named is the kernel's own rule. */
+static void every_level_for_every_kind(void)
+{
+	static const struct {
+		uint32_t type;
+		int32_t tid, cpu;
+		uint64_t flags;
+		int code, needs;
+	} kinds[] = {
+		{ TALLY_TYPE_SOFTWARE, 0, -1, TALLY_ATTR_EXCLUDE_KERNEL, -EACCES, 2 },
+		{ TALLY_TYPE_HARDWARE, 0, -1, TALLY_ATTR_EXCLUDE_KERNEL, -EACCES, 2 },
+		{ TALLY_TYPE_BREAKPOINT, 0, -1, TALLY_ATTR_EXCLUDE_KERNEL, -EACCES, 2 },
+		{ TALLY_TYPE_SOFTWARE, 0, -1, 0, -EACCES, 1 },
+		{ TALLY_TYPE_BREAKPOINT, 0, -1, 0, -EACCES, 1 },
+		{ TALLY_TYPE_HW_CACHE, 0, -1, 0, -EACCES, 1 },
+		{ TALLY_TYPE_RAW, -1, 3, TALLY_ATTR_EXCLUDE_KERNEL, -EACCES, 0 },
+		{ TALLY_TYPE_TRACEPOINT, 0, -1, 0, -EPERM, -1 },
+		{ TALLY_TYPE_TRACEPOINT, -1, 3, 0, -EPERM, -1 },
+	};
+
+	for (int level = -1; level <= 4; level++)
+		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+			char want[64];
+			set_up(&(struct machine){ .paranoid = level });
+			tally_attr_init(&attr, kinds[i].type, 0);
+			attr.flags = kinds[i].flags;
+			explain(kinds[i].code, kinds[i].tid, kinds[i].cpu);
+			snprintf(want, sizeof(want), "sysctl kernel.perf_event_paranoid=%d'",
+				 kinds[i].needs);
+			if (level > kinds[i].needs) {
+				cause_is(TALLY_CAUSE_PARANOID);
+				check_has(err.text, want);
+				snprintf(want, sizeof(want), "paranoid is %d,", level);
+				check_has(err.text, want);
+			} else { /* the level allows it: somebody else refuses */
+				cause_is(TALLY_CAUSE_SECCOMP);
+			}
+			tear_down();
+		}
 }
 
 static void members_of_a_group(void)
@@ -399,6 +540,10 @@ int main(void)
 	tap_run(limits_are_told_with_their_value);
 	tap_run(the_rest_has_words_too);
 	tap_run(the_many_causes_of_einval);
+	tap_run(probes_need_the_capability_at_every_level);
+	tap_run(errnos_of_probes);
+	tap_run(errnos_of_breakpoints);
+	tap_run(every_level_for_every_kind);
 	tap_run(members_of_a_group);
 	tap_run(locked_memory_with_need_and_limits);
 	tap_run(long_and_hostile_names);

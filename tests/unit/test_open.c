@@ -19,6 +19,7 @@ static struct {
 	uint64_t flags, read_format, sample_type; /* what it knows */
 	unsigned max_precise;
 	bool has_pmu, pmu_samples, capable;
+	bool cannot_exclude; /* PERF_PMU_CAP_NO_EXCLUDE */
 	int paranoid;
 	rlim_t needs_fds;  /* EMFILE while the soft limit is lower */
 	int interruptions; /* how often EINTR comes first */
@@ -63,6 +64,12 @@ static int check_pmu(const struct tally_attr *attr)
 		return 0;
 	if (!kernel.has_pmu)
 		return -ENOENT;
+	/* event_has_any_exclude_flag() of include/linux/perf_event.h */
+	if (kernel.cannot_exclude &&
+	    attr->flags &
+		    (TALLY_ATTR_EXCLUDE_USER | TALLY_ATTR_EXCLUDE_KERNEL | TALLY_ATTR_EXCLUDE_HV |
+		     TALLY_ATTR_EXCLUDE_IDLE | TALLY_ATTR_EXCLUDE_HOST | TALLY_ATTR_EXCLUDE_GUEST))
+		return -EINVAL;
 	if (attr->sample_period && !kernel.pmu_samples)
 		return -EOPNOTSUPP;
 	if ((attr->flags & TALLY_ATTR_PRECISE_IP) > LEVELS(kernel.max_precise))
@@ -176,6 +183,78 @@ static void precision_goes_down_step_by_step(void)
 			check(!tally_event_compromise(event));
 		tally_events_free(events);
 	}
+}
+
+/* As perf does since 5.1, for uncore PMUs, msr, power: nobody asked for guests to be left out. */
+static void guests_are_counted_where_they_cannot_be_told_apart(void)
+{
+	set_up();
+	kernel.cannot_exclude = true;
+	require(parse("cycles", 0));
+	check_int(open_it(), 1000);
+	check_int(kernel.calls, 2);
+	check_u64(tally_event_granted(event)->flags, 0);
+	check_has(tally_event_compromise(event), "guests counted too");
+	check_int(open_it(), 1000); /* at the next place it is known */
+	check_int(kernel.calls, 1);
+	check_has(tally_event_compromise(event), "guests counted too");
+	tally_events_free(events);
+
+	/* With an older kernel and less precision at once. */
+	kernel.flags &= ~TALLY_ATTR_BUILD_ID;
+	kernel.max_precise = 1;
+	require(parse("cycles:P", 0));
+	attr.flags |= TALLY_ATTR_BUILD_ID;
+	check_int(open_it(), 1000);
+	check_u64(attr.flags, LEVELS(1));
+	check_has(tally_event_compromise(event), "precise level 1");
+	check_has(tally_event_compromise(event), "guests counted too");
+	check_has(tally_event_compromise(event), "build ids");
+	tally_events_free(events);
+}
+
+static void modes_that_were_named_stay(void)
+{
+	static const char *const names[] = { "cycles:H", "cycles:G", "cycles:u",
+					     "cycles:k", "cycles:I", "cycles:uH" };
+
+	set_up();
+	kernel.cannot_exclude = true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		require(parse(names[i], 0));
+		const struct tally_attr asked = attr;
+		check_int(open_it(), -EINVAL);
+		check_mem(&attr, &asked, sizeof(attr));
+		check(!tally_event_granted(event));
+		tally_events_free(events);
+	}
+	/* An attr of the caller's own is not tampered with, nor one that nothing may be given up of. */
+	struct tally_attr own;
+	tally_attr_init(&own, TALLY_TYPE_HARDWARE, 0);
+	own.flags = TALLY_ATTR_EXCLUDE_GUEST;
+	require(tally_events_new(&events, "own", &own, NULL, &err) == 0);
+	event = tally_events_at(events, 0);
+	attr = own;
+	check_int(open_it(), -EINVAL);
+	check_int(kernel.calls, 1);
+	tally_events_free(events);
+	require(parse("cycles", TALLY_FALLBACK_PRECISE));
+	check_int(open_it(), -EINVAL);
+	tally_events_free(events);
+}
+
+/* What is missing is the permission; user mode alone cannot be counted by such a PMU. */
+static void a_pmu_without_modes_is_forbidden(void)
+{
+	set_up();
+	kernel.cannot_exclude = true;
+	kernel.capable = false;
+	fakeroot_file(&root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
+	require(parse("cycles", TALLY_FALLBACK_USER_ONLY | TALLY_FALLBACK_NEWER_BITS));
+	check_int(open_it(), -EACCES);
+	check_int(err.cause, TALLY_CAUSE_PARANOID);
+	check_u64(attr.flags, TALLY_ATTR_EXCLUDE_GUEST);
+	tally_events_free(events);
 }
 
 static void what_was_named_precisely_is_not_given_up(void)
@@ -490,6 +569,9 @@ int main(void)
 		return 1;
 	tap_run(the_smallest_size_is_sent);
 	tap_run(precision_goes_down_step_by_step);
+	tap_run(guests_are_counted_where_they_cannot_be_told_apart);
+	tap_run(modes_that_were_named_stay);
+	tap_run(a_pmu_without_modes_is_forbidden);
 	tap_run(what_was_named_precisely_is_not_given_up);
 	tap_run(newer_bits_go_off_newest_first);
 	tap_run(weights_become_the_older_kind);

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* A refused perf_event_open(2), as the files that explain it pass it around. */
+#ifndef EVENT_FAILURE_H
+#define EVENT_FAILURE_H
+
+#include <tally/attr.h>
+#include <tally/error.h>
+#include <tally/system.h>
+
+#include "event/probe.h"
+
+struct failure {
+	struct tally_error *err;
+	int code;
+	const char *name, *root;
+	const struct tally_attr *attr;
+	int32_t tid, cpu;
+	struct tally_system system;
+	enum probe_kind probe;
+};
+
+/* Fills in the error; answers its code. */
+TALLY_PRINTF(3, 4)
+int say(const struct failure *f, enum tally_cause cause, const char *fmt, ...);
+
+/* What is told of probes and breakpoints alone. 0: nothing, another cause has to be found. */
+int explain_probe(const struct failure *f);
+int explain_breakpoint(const struct failure *f);
+
+#endif
