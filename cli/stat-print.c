@@ -171,7 +171,8 @@ static const char *compromise_of(const struct stat_row *row, bool all)
 
 	if (row->error.code || !granted)
 		return NULL;
-	if (all || (granted->flags ^ asked->flags) & TALLY_ATTR_EXCLUDE_KERNEL ||
+	if (all || tally_event_inherit_refused(row->event) ||
+	    (granted->flags ^ asked->flags) & TALLY_ATTR_EXCLUDE_KERNEL ||
 	    granted->type != asked->type || granted->config != asked->config)
 		return tally_event_compromise(row->event);
 	return NULL;

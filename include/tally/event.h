@@ -18,7 +18,8 @@
  *	kprobe:FUNC[+OFF], kretprobe:FUNC	a function of the kernel, and its return [4.17]
  *	uprobe:PATH:FUNC[+OFF]			a function of a program or library, by its symbol;
  *	uretprobe:PATH:FUNC			FUNC may be an offset in the file, 0x...; the path has
- *						no colon, comma, brace or space [4.17]
+ *						no colon, comma, brace or space [4.17]. What starts
+ *						later does not inherit probes: a compromise says so
  *	group:name				tracepoints, from tracefs; a pattern as sched:* is an
  *						event for each that matches
  *
@@ -121,6 +122,11 @@ TALLY_API bool tally_event_is_weak(const struct tally_event *event);
 TALLY_API const struct tally_attr *tally_event_attr(const struct tally_event *event);
 /* What the kernel granted when it was last opened; NULL before. */
 TALLY_API const struct tally_attr *tally_event_granted(const struct tally_event *event);
+/*
+ * Whether it was opened without what its target asked for, that new threads and children inherit it:
+ * what they do is not in its count. So it is with probes, as the kernel cannot do it.
+ */
+TALLY_API bool tally_event_inherit_refused(const struct tally_event *event);
 /*
  * What was given up to have it opened, as a phrase for people ("cpu-clock instead of cycles: this
  * machine shows no hardware counters"); NULL when nothing was.

@@ -43,6 +43,15 @@ struct opening {
 	struct tally_error *err;
 };
 
+/* The kernel wants all of a group to agree on inherit, and not all events can be. */
+static bool all_follow(const struct opening *how)
+{
+	for (uint32_t m = 0; m < how->parts.members; m++)
+		if (!event_can_follow(how->events[m], how->opts.root))
+			return false;
+	return true;
+}
+
 static void prepare_attr(struct opening *how, uint32_t layer, uint32_t member)
 {
 	uint32_t members = how->parts.members;
@@ -55,6 +64,10 @@ static void prepare_attr(struct opening *how, uint32_t layer, uint32_t member)
 	*attr = part.attr;
 	attr->read_format = READ_FORMAT | (members > 1 ? TALLY_READ_GROUP : 0);
 	options_apply(&how->opts, how->target, member == 0, attr);
+	if (attr->flags & TALLY_ATTR_INHERIT && !all_follow(how)) {
+		attr->flags &= ~(TALLY_ATTR_INHERIT | TALLY_ATTR_INHERIT_THREAD);
+		event_stays_alone(how->events[member]);
+	}
 	if (member > 0) /* The kernel refuses both on a follower; the leader's go for the group. */
 		attr->flags &= ~(attrs[0].flags & leaders);
 }

@@ -258,6 +258,11 @@ const struct tally_attr *tally_event_granted(const struct tally_event *event)
 	return event->opened ? &event->granted : NULL;
 }
 
+bool tally_event_inherit_refused(const struct tally_event *event)
+{
+	return event->opened && event->given.alone;
+}
+
 const char *tally_event_compromise(const struct tally_event *event)
 {
 	return event->compromise[0] ? event->compromise : NULL;

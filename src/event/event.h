@@ -10,11 +10,18 @@
 
 /* What earlier openings of an event gave up; see open.c. */
 struct given_up {
-	bool user_only, clock, guests;
+	bool user_only, clock, guests, alone;
 	uint8_t precise;      /* the precise_ip that was granted, + 1; 0: as asked */
 	uint32_t newer;       /* bits by rows of open.c's table */
 	int32_t paranoid;     /* kernel.perf_event_paranoid when user_only was set */
 	int32_t clock_reason; /* the errno for which cycles were given up */
+};
+
+/* Whether new threads and children can inherit an event. */
+enum follows {
+	FOLLOWS_UNKNOWN,
+	FOLLOWS_NEVER,
+	FOLLOWS_WHERE_ASKED,
 };
 
 /*
@@ -44,6 +51,7 @@ struct tally_event {
 	uint32_t index, leader, group_size;
 	uint32_t fallback; /* enum tally_fallback */
 	bool reads_group, weak, opened;
+	uint8_t follows;        /* enum follows: can new threads and children inherit it? */
 	bool guests_by_default; /* neither H nor G was given: guests are left out where it can be */
 	struct given_up given;
 	char compromise[240];

@@ -18,6 +18,7 @@
 #include "event/explain.h"
 #include "event/filter.h"
 #include "event/open.h"
+#include "event/probe.h"
 
 #define FLAG_PID_CGROUP 4ul /* PERF_FLAG_PID_CGROUP, Linux 2.6.39 */
 #define FLAG_FD_CLOEXEC 8ul /* PERF_FLAG_FD_CLOEXEC, Linux 3.14 */
@@ -268,6 +269,8 @@ static struct given_up still_given_up(const struct tally_event *event,
 		g.user_only = false;
 	if (attr->flags & TALLY_ATTR_EXCLUDE_GUEST)
 		g.guests = false;
+	if (attr->flags & TALLY_ATTR_INHERIT)
+		g.alone = false;
 	if (!is_cpu_clock(attr) || !is_cycles(&event->attr))
 		g.clock = false;
 	if (precise_of(attr) + 1 != g.precise)
@@ -325,6 +328,11 @@ static void describe_compromise(struct tally_event *e)
 	if (g->precise)
 		say(e, "%sprecise level %d: this PMU has no higher one for it", and_then(e),
 		    g->precise - 1);
+	if (g->alone)
+		say(e,
+		    "%sthreads and children that start later are not counted: the kernel cannot "
+		    "have them inherit a probe",
+		    and_then(e));
 	if (g->guests)
 		say(e, "%sguests counted too: this PMU cannot leave them out", and_then(e));
 	if (g->newer)
@@ -363,6 +371,19 @@ static int finish(struct attempt *a, int fd, bool held, const char *root, struct
 	return fd;
 }
 
+bool event_can_follow(struct tally_event *event, const char *root)
+{
+	if (event->follows == FOLLOWS_UNKNOWN)
+		event->follows = probe_kind_of(&event->attr, root) ? FOLLOWS_NEVER
+								   : FOLLOWS_WHERE_ASKED;
+	return event->follows == FOLLOWS_WHERE_ASKED;
+}
+
+void event_stays_alone(struct tally_event *event)
+{
+	event->given.alone = true;
+}
+
 int event_open_at(struct tally_event *event, struct tally_attr *attr, const struct event_at *at,
 		  int group_fd, const char *root, struct tally_error *err)
 {
@@ -372,6 +393,11 @@ int event_open_at(struct tally_event *event, struct tally_attr *attr, const stru
 	int held = filter_prepare(event, attr, err);
 	if (held < 0)
 		return held;
+	if (attr->flags & TALLY_ATTR_INHERIT && !event_can_follow(event, root)) {
+		attr->flags &= ~(TALLY_ATTR_INHERIT | TALLY_ATTR_INHERIT_THREAD |
+				 TALLY_ATTR_INHERIT_STAT);
+		a.given.alone = true;
+	}
 	int fd = with_cpu_clock(&a);
 	if (fd >= 0) {
 		fd = finish(&a, fd, held, root, err);

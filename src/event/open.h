@@ -36,4 +36,17 @@ int event_open_at(struct tally_event *event, struct tally_attr *attr, const stru
 int event_open(struct tally_event *event, struct tally_attr *attr, int32_t tid, int32_t cpu,
 	       int group_fd, const char *root, struct tally_error *err);
 
+/*
+ * Whether new threads and children can inherit the event. Those of probes cannot, and TALLY_ATTR_INHERIT
+ * would harm: the kernel reads the path or name of a probe again while the watched process forks, from
+ * that process's memory, so that its fork(2) fails with EFAULT; and where it succeeds, the end of the
+ * new thread takes the breakpoint away from the others (measured on Linux 6.18).
+ *
+ * event_open() leaves the flag out for such an event and says so as a compromise. Whoever opens a group
+ * has to ask beforehand, as the kernel wants all of a group to agree: it opens all without the flag, and
+ * calls event_stays_alone() for each, so that their compromise says it too.
+ */
+bool event_can_follow(struct tally_event *event, const char *root);
+void event_stays_alone(struct tally_event *event);
+
 #endif

@@ -243,6 +243,33 @@ static void modes_that_were_named_stay(void)
 	tally_events_free(events);
 }
 
+/* Inheriting a probe would make fork(2) fail in what is watched. */
+static void probes_are_not_inherited(void)
+{
+	const uint64_t inherit = TALLY_ATTR_INHERIT | TALLY_ATTR_INHERIT_THREAD;
+	struct tally_attr own;
+
+	set_up();
+	fakeroot_file(&root, "/sys/bus/event_source/devices/uprobe/type", "7\n");
+	for (uint32_t type = 7; type < 9; type++) {
+		tally_attr_init(&own, type, 0);
+		require(tally_events_new(&events, "own", &own,
+					 TALLY_OPTS(events, .root = root.path), &err) == 0);
+		event = tally_events_at(events, 0);
+		attr = own;
+		check_int(open_it(), 1000); /* not asked for is not refused */
+		check(!tally_event_inherit_refused(event));
+		attr.flags = inherit;
+		for (int place = 0; place < 2; place++) {
+			check_int(event_open(event, &attr, place, -1, -1, root.path, &err), 1000);
+			check_u64(kernel.seen.flags, type == 7 ? 0 : inherit);
+			check(tally_event_inherit_refused(event) == (type == 7));
+			check(!tally_event_compromise(event) == (type != 7));
+		}
+		tally_events_free(events);
+	}
+}
+
 /* What is missing is the permission; user mode alone cannot be counted by such a PMU. */
 static void a_pmu_without_modes_is_forbidden(void)
 {
@@ -571,6 +598,7 @@ int main(void)
 	tap_run(precision_goes_down_step_by_step);
 	tap_run(guests_are_counted_where_they_cannot_be_told_apart);
 	tap_run(modes_that_were_named_stay);
+	tap_run(probes_are_not_inherited);
 	tap_run(a_pmu_without_modes_is_forbidden);
 	tap_run(what_was_named_precisely_is_not_given_up);
 	tap_run(newer_bits_go_off_newest_first);
