@@ -12,6 +12,7 @@ HEADERS = {
     "api": "base", "error": "base", "system": "base",
     "attr": "event", "event": "event", "record": "event",
     "target": "count", "launch": "count", "count": "count", "counter": "count", "freeze": "count", "group": "count",
+    "signal": "count",
     "ring": "sample", "sampler": "sample",
     "reader": "perfdata", "writer": "perfdata",
     "maps": "image", "symbolizer": "image",

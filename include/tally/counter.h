@@ -9,7 +9,15 @@
  *
  * It opens as many file descriptors as the target has places (threads, CPUs) and sums them.
  * Reading is one read(2) a place, and allocates nothing. See group.h for events that must be
- * counted at the same time.
+ * counted at the same time, and signal.h for being told of overflows.
+ *
+ * A counter may also be the view of a group's member (tally_group_member): all that acts on one
+ * event works on it, but not what acts on the whole group.
+ *
+ * In a signal handler: tally_counter_enable, _disable, _refresh, _set_period, _id, _places and _fd
+ * are async-signal-safe (no allocation, no lock, system calls only). So is tally_counter_read,
+ * unless the handler interrupted another call on the same counter or group, whose room for the
+ * kernel's answer it would overwrite.
  */
 #ifndef TALLY_COUNTER_H
 #define TALLY_COUNTER_H
@@ -51,6 +59,18 @@ enum tally_counter_flags {
 	TALLY_COUNTER_USE_CLOCKID = 1u << 10,
 	/* PROCESS: do not stop it while counters are attached; the start is then not exact. */
 	TALLY_COUNTER_NO_STOP = 1u << 11,
+	/*
+	 * Groups: read members one by one instead of all at once, so that each has its own times,
+	 * where a member was switched by descriptor or lost its place alone. A read(2) a member; the
+	 * readings are not of one moment.
+	 */
+	TALLY_COUNTER_MEMBER_TIMES = 1u << 12,
+	/*
+	 * Groups: where the kernel says that the PMU can never count all of a group at once, open it
+	 * as several smaller ones instead of failing. The modifier W asks for it too. See
+	 * tally_group_is_split().
+	 */
+	TALLY_COUNTER_WEAK = 1u << 13,
 };
 
 struct tally_freeze; /* freeze.h */
@@ -113,14 +133,17 @@ TALLY_API int tally_counter_cost(struct tally_events *events, const struct tally
  */
 TALLY_API bool tally_counter_start_exact(const struct tally_counter *counter);
 
-/* Starts, stops counting, on all places. Errors: -errno of ioctl(2). Since: 0.1 */
+/*
+ * Starts, stops counting, on all places. Errors: -EINVAL for the member of a group, which is
+ * switched as a whole; -errno of ioctl(2). Since: 0.1
+ */
 TALLY_API int tally_counter_enable(struct tally_counter *counter);
 TALLY_API int tally_counter_disable(struct tally_counter *counter);
 
 /*
  * Makes now the zero of later readings: value, times and lost. It is a baseline kept here, because
  * the kernel's RESET clears neither the times nor the counts of ended children.
- * Errors: those of tally_counter_read. Since: 0.1
+ * Errors: -EINVAL for the member of a group; those of tally_counter_read. Since: 0.1
  */
 TALLY_API int tally_counter_reset(struct tally_counter *counter);
 
@@ -143,7 +166,104 @@ TALLY_API uint32_t tally_counter_places(const struct tally_counter *counter,
 					const struct tally_place **places);
 TALLY_API int tally_counter_fd(const struct tally_counter *counter, uint32_t place);
 
-/* Closes all descriptors. NULL is fine. Since: 0.1 */
+/* The kernel's id of the event at a place, as records carry it. Errors: -EINVAL beyond the places.
+ * Since: 0.1 */
+TALLY_API int tally_counter_id(const struct tally_counter *counter, uint32_t place, uint64_t *id);
+
+/*
+ * How often the events have been opened anew (tally_counter_set_filter, tally_group_split): when it
+ * changes, descriptors, ids, places, pages that were mapped, outputs, programs, limits and signals
+ * have to be asked for or set up again. What was counted is kept. Since: 0.1
+ */
+TALLY_API uint32_t tally_counter_generation(const struct tally_counter *counter);
+
+/*
+ * Starts it for so many overflows, at each place, after which the kernel disables it. Called again
+ * it adds to what is left. The first member of a group starts and stops the whole group, others
+ * themselves alone.
+ * Errors: -EINVAL for 0 and beyond INT_MAX, for a counter without a period, and for one that follows
+ * threads or children. Since: 0.1
+ */
+TALLY_API int tally_counter_refresh(struct tally_counter *counter, uint32_t overflows);
+
+/*
+ * Changes the period, in events an overflow, or samples a second where the event was opened with a
+ * frequency. What was left of the old period is dropped: the next overflow is a whole new one away.
+ * Before Linux 3.14 (3.7 on Arm) it takes effect after the next overflow. Threads and children that
+ * are followed already keep the old one.
+ * Errors: -EINVAL for 0, for 2^63 and more, for a counter without a period. Since: 0.1
+ */
+TALLY_API int tally_counter_set_period(struct tally_counter *counter, uint64_t period);
+
+/*
+ * Sends the samples of one place to the ring of another event, whose descriptor is `ring_fd`, so that
+ * they share it. That event must be mapped, and count on the same CPU or, where neither is bound to
+ * one, the same task; use the same clock; and not write backward where this one does not. This one
+ * must not be mapped itself. Detaching ends that; samples then go nowhere.
+ * Errors: -EINVAL when one of these does not hold, and beyond the places; -EBADF. Since: 0.1
+ */
+TALLY_API int tally_counter_set_output(struct tally_counter *counter, uint32_t place, int ring_fd);
+TALLY_API int tally_counter_detach_output(struct tally_counter *counter, uint32_t place);
+
+/*
+ * Stops the kernel from writing to the rings of all places, and lets it go on; what comes meanwhile
+ * counts as lost. Needs Linux 4.7. Errors: -EINVAL where a place has no ring. Since: 0.1
+ */
+TALLY_API int tally_counter_pause_output(struct tally_counter *counter, bool paused);
+
+/*
+ * Sets the filter of a tracepoint (the kernel's language, as "prev_pid == 1"); NULL removes it. The
+ * event keeps it, as after tally_event_set_filter().
+ *
+ * The kernel takes one filter an event. A further one, or its removal, opens the event anew at all
+ * places, with its whole group, and adds what was counted so far to what will be: sums stay exact,
+ * but what happens in the moment between is not counted, and tally_counter_generation() goes up.
+ * This cannot be done without losing them when it follows threads or children: -EBUSY once it has
+ * counted.
+ * Errors: -EINVAL (not a tracepoint, not a filter), -EBUSY, -ENOMEM; those of opening it. The
+ * counter is as it was, but for -ENOMEM, after which some places may have the filter. Since: 0.1
+ */
+TALLY_API int tally_counter_set_filter(struct tally_counter *counter, const char *filter,
+				       struct tally_error *err);
+
+/*
+ * Runs a BPF program, by its descriptor, at each event: on tracepoints and probes (Linux 4.1), where
+ * its answer 0 keeps the event from being counted, and on other events at each overflow (4.9).
+ * Errors: -EBADF, -EINVAL (not a program for this event), -EEXIST (an overflow has one), -E2BIG (64
+ * on a tracepoint), -EPERM. Since: 0.1
+ */
+TALLY_API int tally_counter_set_bpf(struct tally_counter *counter, int prog_fd);
+
+/*
+ * The ids of the BPF programs on the tracepoint or probe of a place, those of others too. Returns how
+ * many there are, of which at most `room` are written. Needs Linux 4.16 and CAP_PERFMON.
+ * Errors: -EINVAL (another kind of event), -EPERM. Since: 0.1
+ */
+TALLY_API int tally_counter_query_bpf(const struct tally_counter *counter, uint32_t place,
+				      uint32_t *ids, uint32_t room);
+
+/*
+ * Moves a breakpoint: bp_type, config1 (address) and config2 (length) are taken from `attr`, whose
+ * type must be TALLY_TYPE_BREAKPOINT; nothing else of it is looked at. What was counted stays, and it
+ * counts on if it did. It fails at all places or at none. A group that is split afterwards begins
+ * with the breakpoint as it was. Needs Linux 4.17.
+ * Errors: -EOPNOTSUPP (not a breakpoint), -ENOTTY (older kernel), -EINVAL (no such breakpoint),
+ * -ENOSPC (debug registers are used up); explained. Since: 0.1
+ */
+TALLY_API int tally_counter_modify(struct tally_counter *counter, const struct tally_attr *attr,
+				   struct tally_error *err);
+
+/*
+ * Why a reading of this counter is NEVER_RAN or ERROR, and what to do about it, as far as can be told:
+ * too short, no counter free (with kernel.nmi_watchdog), a group too large, a target that did not
+ * run, a PMU of other CPUs, a pinned event that lost its place.
+ * Returns 0 when the reading needs no explanation, else `err` is filled in and a code returned:
+ * -EAGAIN, -EBUSY, -ENOSPC, -ENODATA, or the reading's error. Since: 0.1
+ */
+TALLY_API int tally_counter_explain(const struct tally_counter *counter,
+				    const struct tally_count *count, struct tally_error *err);
+
+/* Closes all descriptors. NULL is fine; the view of a member stays. Since: 0.1 */
 TALLY_API void tally_counter_close(struct tally_counter *counter);
 
 TALLY_END_DECLS

@@ -29,6 +29,14 @@ TALLY_API int tally_group_open(struct tally_group **out, struct tally_events *ev
 /* How many members it has. Since: 0.1 */
 TALLY_API uint32_t tally_group_size(const struct tally_group *group);
 
+/*
+ * The i-th member as a counter, for all that acts on one event: read, fd, id, period, filter, output,
+ * BPF, signals. NULL beyond the members. It is borrowed and lives as long as the group; closing it
+ * does nothing. What acts on a whole counter (enable, disable, reset) answers -EINVAL: a group is
+ * switched as a whole. Since: 0.1
+ */
+TALLY_API struct tally_counter *tally_group_member(struct tally_group *group, uint32_t i);
+
 /* Starts, stops counting of all members, at once on each place. Since: 0.1 */
 TALLY_API int tally_group_enable(struct tally_group *group);
 TALLY_API int tally_group_disable(struct tally_group *group);
@@ -57,6 +65,33 @@ TALLY_API int tally_group_read_place(struct tally_group *group, uint32_t place,
 
 /* As tally_counter_start_exact. Since: 0.1 */
 TALLY_API bool tally_group_start_exact(const struct tally_group *group);
+
+/*
+ * Opens it anew as smaller groups of at most `members_each`, each scheduled and read by itself, in
+ * the order of the members; a number of members or more makes it whole again. The interface stays the
+ * same. Members of different parts then count different stretches of time, each with its own times,
+ * and it is enabled part by part. What was counted so far stays in the counts, as the time in which
+ * it never ran stays in their times: reset it to begin anew. See tally_counter_generation() for what
+ * has to be set up again; breakpoints need a debug register each for old and new.
+ * Errors: -EINVAL for 0; -EBUSY once it has counted and follows threads or children, which would be
+ * lost; those of opening it. The group is as it was then. Since: 0.1
+ */
+TALLY_API int tally_group_split(struct tally_group *group, uint32_t members_each,
+				struct tally_error *err);
+
+/*
+ * Whether it is more than one of the kernel's groups, by tally_group_split() or because it is weak
+ * (TALLY_COUNTER_WEAK) and the kernel refused the whole; and how many. Since: 0.1
+ */
+TALLY_API bool tally_group_is_split(const struct tally_group *group);
+TALLY_API uint32_t tally_group_pieces(const struct tally_group *group);
+
+/*
+ * Why the first of the readings that is NEVER_RAN or ERROR is so; as tally_counter_explain. `counts`
+ * has a reading for each member. Since: 0.1
+ */
+TALLY_API int tally_group_explain(const struct tally_group *group, const struct tally_count *counts,
+				  struct tally_error *err);
 
 /* Closes all descriptors. NULL is fine. Since: 0.1 */
 TALLY_API void tally_group_close(struct tally_group *group);

@@ -16,6 +16,7 @@
  *	freeze.h    holds a process still while counters are attached
  *	counter.h   one event on a target
  *	group.h     events counted together
+ *	signal.h	signals at overflows
  *	record.h    records: bytes to structs and back
  *	ring.h      the memory that the kernel writes records into
  *	sampler.h   many rings for a target
@@ -35,6 +36,7 @@
 #include <tally/record.h>
 #include <tally/ring.h>
 #include <tally/sampler.h>
+#include <tally/signal.h>
 #include <tally/system.h>
 #include <tally/target.h>
 

@@ -86,6 +86,11 @@ static int kernel_close(int fd)
 	return (int)answer(close(fd));
 }
 
+static int kernel_fcntl(int fd, int cmd, unsigned long arg)
+{
+	return (int)answer(fcntl(fd, cmd, arg));
+}
+
 static int kernel_mmap(void **addr, size_t len, int prot, int flags, int fd, off_t offset)
 {
 	void *at = mmap(*addr, len, prot, flags, fd, offset);
@@ -134,6 +139,7 @@ const struct sys_table sys_kernel = {
 	.pwrite = kernel_pwrite,
 	.open = kernel_open,
 	.close = kernel_close,
+	.fcntl = kernel_fcntl,
 	.mmap = kernel_mmap,
 	.munmap = kernel_munmap,
 	.poll = kernel_poll,

@@ -29,6 +29,7 @@ struct sys_table {
 	ssize_t (*pwrite)(int fd, const void *buf, size_t len, off_t offset);
 	int (*open)(const char *path, int flags, mode_t mode); /* adds O_CLOEXEC */
 	int (*close)(int fd);
+	int (*fcntl)(int fd, int cmd, unsigned long arg);
 	int (*mmap)(void **addr, size_t len, int prot, int flags, int fd, off_t offset);
 	int (*munmap)(void *addr, size_t len);
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* One event on one target: the case of one member. */
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "count/opened.h"
-
-struct tally_counter {
-	struct opened opened;
-};
+#include "count/counter.h"
 
 int tally_counter_open(struct tally_counter **out, struct tally_event *event,
 		       const struct tally_target *target, const struct tally_counter_opts *opts,
@@ -19,7 +14,8 @@ int tally_counter_open(struct tally_counter **out, struct tally_event *event,
 
 	if (!counter)
 		return error_nomem(err, "a counter");
-	int r = opened_open(&counter->opened, &event, 1, target, opts, err);
+	counter->set = &counter->own;
+	int r = set_open(&counter->own, &event, 1, target, opts, err);
 	if (r < 0)
 		goto fail;
 	*out = counter;
@@ -31,61 +27,66 @@ fail:
 
 void tally_counter_close(struct tally_counter *counter)
 {
-	if (!counter)
+	if (!counter || counter_is_view(counter))
 		return;
-	opened_close(&counter->opened);
+	set_close(&counter->own);
 	free(counter);
 }
 
 int tally_counter_enable(struct tally_counter *counter)
 {
-	return opened_ioctl(&counter->opened, PERF_EVENT_IOC_ENABLE);
+	return counter_is_view(counter) ? -EINVAL : set_enable(counter->set);
 }
 
 int tally_counter_disable(struct tally_counter *counter)
 {
-	return opened_ioctl(&counter->opened, PERF_EVENT_IOC_DISABLE);
+	return counter_is_view(counter) ? -EINVAL : set_disable(counter->set);
 }
 
 int tally_counter_reset(struct tally_counter *counter)
 {
-	return opened_reset(&counter->opened);
+	return counter_is_view(counter) ? -EINVAL : set_reset(counter->set);
 }
 
 int tally_counter_read(struct tally_counter *counter, struct tally_count *out)
 {
-	struct tally_count count;
-	int r = opened_read(&counter->opened, &count);
-
-	if (r == 0)
-		*out = count;
-	return r;
+	return set_read_member(counter->set, counter->member, out);
 }
 
 int tally_counter_read_place(struct tally_counter *counter, uint32_t place, struct tally_count *out)
 {
-	struct tally_count count;
-	int r = opened_read_place(&counter->opened, place, &count);
+	int r = set_read_place(counter->set, place);
 
 	if (r == 0)
-		*out = count;
+		*out = counter->set->counts[counter->member];
 	return r;
 }
 
 bool tally_counter_start_exact(const struct tally_counter *counter)
 {
-	return !counter->opened.start_inexact;
+	return set_start_exact(counter->set);
 }
 
 uint32_t tally_counter_places(const struct tally_counter *counter,
 			      const struct tally_place **places)
 {
+	uint32_t index;
+	const struct opened *o = counter_piece(counter, &index);
+
 	if (places)
-		*places = counter->opened.places;
-	return counter->opened.places_count;
+		*places = o->places;
+	return o->places_count;
 }
 
 int tally_counter_fd(const struct tally_counter *counter, uint32_t place)
 {
-	return place < counter->opened.places_count ? counter->opened.fds[place] : -EINVAL;
+	uint32_t index;
+	const struct opened *o = counter_piece(counter, &index);
+
+	return opened_fd(o, place, index);
+}
+
+uint32_t tally_counter_generation(const struct tally_counter *counter)
+{
+	return counter->set->generation;
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Events that are scheduled together: opened below their leader, switched and read through it. */
 #include <errno.h>
-#include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <tally/group.h>
 
 #include "base/error.h"
-#include "count/opened.h"
+#include "count/counter.h"
+#include "count/never-ran.h"
 
 struct tally_group {
-	struct opened opened;
-	struct tally_count *counts; /* a read that fails half-way is not seen by the caller */
+	struct set set;
+	struct tally_counter *views; /* one a member */
 };
 
 /* The members are the leader and what follows it in the list. */
@@ -34,29 +34,52 @@ static int find_members(struct tally_events *events, uint32_t leader, struct tal
 	return 0;
 }
 
+/* The options, with the modifier W as the flag that it stands for. */
+static int read_opts(struct tally_counter_opts *out, const struct tally_counter_opts *opts,
+		     const struct tally_event *leader, struct tally_error *err)
+{
+	int r = opts_read(out, sizeof(*out), UINT32_MAX, opts, err);
+
+	out->size = sizeof(*out);
+	if (tally_event_is_weak(leader))
+		out->flags |= TALLY_COUNTER_WEAK;
+	return r;
+}
+
+static int open_views(struct tally_group *group, struct tally_error *err)
+{
+	group->views = calloc(group->set.members, sizeof(*group->views));
+	if (!group->views)
+		return error_nomem(err, "a group");
+	for (uint32_t i = 0; i < group->set.members; i++)
+		group->views[i] = (struct tally_counter){ .set = &group->set, .member = i };
+	return 0;
+}
+
 int tally_group_open(struct tally_group **out, struct tally_events *events, uint32_t leader,
 		     const struct tally_target *target, const struct tally_counter_opts *opts,
 		     struct tally_error *err)
 {
 	struct tally_event **members = NULL;
+	struct tally_counter_opts o;
 	uint32_t count = 0;
 	struct tally_group *group = calloc(1, sizeof(*group));
 
 	if (!group)
 		return error_nomem(err, "a group");
 	int r = find_members(events, leader, &members, &count, err);
-	if (r < 0)
-		goto fail;
-	group->counts = calloc(count, sizeof(*group->counts));
-	r = group->counts ? opened_open(&group->opened, members, count, target, opts, err)
-			  : error_nomem(err, "a group");
-	if (r < 0)
-		goto fail;
+	if (r == 0)
+		r = read_opts(&o, opts, members[0], err);
+	if (r == 0)
+		r = set_open(&group->set, members, count, target, &o, err);
+	if (r == 0)
+		r = open_views(group, err);
 	free(members);
+	if (r < 0)
+		goto fail;
 	*out = group;
 	return 0;
 fail:
-	free(members);
 	tally_group_close(group);
 	return r;
 }
@@ -65,60 +88,90 @@ void tally_group_close(struct tally_group *group)
 {
 	if (!group)
 		return;
-	opened_close(&group->opened);
-	free(group->counts);
+	set_close(&group->set);
+	free(group->views);
 	free(group);
 }
 
 uint32_t tally_group_size(const struct tally_group *group)
 {
-	return group->opened.members;
+	return group->set.members;
+}
+
+struct tally_counter *tally_group_member(struct tally_group *group, uint32_t i)
+{
+	return i < group->set.members ? &group->views[i] : NULL;
 }
 
 int tally_group_enable(struct tally_group *group)
 {
-	return opened_ioctl(&group->opened, PERF_EVENT_IOC_ENABLE);
+	return set_enable(&group->set);
 }
 
 int tally_group_disable(struct tally_group *group)
 {
-	return opened_ioctl(&group->opened, PERF_EVENT_IOC_DISABLE);
+	return set_disable(&group->set);
 }
 
 int tally_group_reset(struct tally_group *group)
 {
-	return opened_reset(&group->opened);
+	return set_reset(&group->set);
 }
 
 int tally_group_read(struct tally_group *group, struct tally_count *counts, uint32_t room)
 {
-	if (room < group->opened.members)
+	if (room < group->set.members)
 		return -ENOSPC;
-	int r = opened_read(&group->opened, group->counts);
+	int r = set_read(&group->set);
 	if (r == 0)
-		memcpy(counts, group->counts, group->opened.members * sizeof(*counts));
+		memcpy(counts, group->set.counts, group->set.members * sizeof(*counts));
 	return r;
 }
 
+/* The places are those of the first piece: all pieces are opened at the same. */
 int tally_group_read_place(struct tally_group *group, uint32_t place, struct tally_count *counts,
 			   uint32_t room)
 {
-	if (room < group->opened.members)
+	if (room < group->set.members)
 		return -ENOSPC;
-	int r = opened_read_place(&group->opened, place, group->counts);
+	int r = set_read_place(&group->set, place);
 	if (r == 0)
-		memcpy(counts, group->counts, group->opened.members * sizeof(*counts));
+		memcpy(counts, group->set.counts, group->set.members * sizeof(*counts));
 	return r;
 }
 
 uint32_t tally_group_places(const struct tally_group *group, const struct tally_place **places)
 {
 	if (places)
-		*places = group->opened.places;
-	return group->opened.places_count;
+		*places = group->set.pieces[0].places;
+	return group->set.pieces[0].places_count;
 }
 
 bool tally_group_start_exact(const struct tally_group *group)
 {
-	return !group->opened.start_inexact;
+	return set_start_exact(&group->set);
+}
+
+int tally_group_split(struct tally_group *group, uint32_t members_each, struct tally_error *err)
+{
+	if (!members_each)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "a group cannot be split into groups of no members");
+	return set_reopen(&group->set, members_each, err);
+}
+
+uint32_t tally_group_pieces(const struct tally_group *group)
+{
+	return group->set.pieces_count;
+}
+
+bool tally_group_is_split(const struct tally_group *group)
+{
+	return group->set.pieces_count > 1;
+}
+
+int tally_group_explain(const struct tally_group *group, const struct tally_count *counts,
+			struct tally_error *err)
+{
+	return never_ran_explain(&group->set, 0, group->set.members, counts, err);
 }

@@ -52,6 +52,11 @@ static bool all_follow(const struct opening *how)
 	return true;
 }
 
+static bool is_singly(const struct opening *how, uint32_t members)
+{
+	return members == 1 || how->opts.flags & TALLY_COUNTER_MEMBER_TIMES;
+}
+
 static void prepare_attr(struct opening *how, uint32_t layer, uint32_t member)
 {
 	uint32_t members = how->parts.members;
@@ -62,7 +67,7 @@ static void prepare_attr(struct opening *how, uint32_t layer, uint32_t member)
 	if (!parts_of(&how->parts, layer, member, &part))
 		return;
 	*attr = part.attr;
-	attr->read_format = READ_FORMAT | (members > 1 ? TALLY_READ_GROUP : 0);
+	attr->read_format = READ_FORMAT | (is_singly(how, members) ? 0 : TALLY_READ_GROUP);
 	options_apply(&how->opts, how->target, member == 0, attr);
 	if (attr->flags & TALLY_ATTR_INHERIT && !all_follow(how)) {
 		attr->flags &= ~(TALLY_ATTR_INHERIT | TALLY_ATTR_INHERIT_THREAD);
@@ -307,6 +312,7 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 	if (r < 0)
 		return r;
 	o->members = members;
+	o->singly = is_singly(&how, members);
 	o->shares_time = !target_is_cpus(target);
 	r = prepare(&how, members);
 	if (r == 0)
@@ -319,9 +325,14 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 		o->has_lost = leader_has_lost(o, &how);
 	tally_freeze_close(how.own);
 	parts_done(&how.parts);
-	free(how.attrs);
+	o->attrs = how.attrs;
 	free(how.told);
 	return r;
+}
+
+int opened_fd(const struct opened *o, uint32_t place, uint32_t member)
+{
+	return place < o->places_count ? o->fds[(size_t)place * o->members + member] : -EINVAL;
 }
 
 int opened_ioctl(struct opened *o, unsigned long request)
@@ -359,16 +370,41 @@ static void take_group(struct opened *o, uint32_t place, size_t words)
 	}
 }
 
-static int take_one(struct opened *o, size_t words)
+static int take_one(struct opened *o, uint32_t member, size_t words)
 {
 	if (words < (o->has_lost ? 5 : 4))
 		return -EIO;
-	o->now[0] = (struct tally_count){
+	o->now[member] = (struct tally_count){
 		.raw = o->buffer[0],
 		.enabled_ns = o->buffer[1],
 		.running_ns = o->buffer[2],
 		.lost = o->has_lost ? o->buffer[4] : 0,
 	};
+	return 0;
+}
+
+/* One read(2) into o->buffer. */
+static ssize_t read_fd(struct opened *o, uint32_t place, uint32_t member)
+{
+	size_t room = (GROUP_HEAD + (size_t)MEMBER_WORDS * o->members) * sizeof(*o->buffer);
+
+	return sys()->read(opened_fd(o, place, member), o->buffer, room);
+}
+
+static int read_singly(struct opened *o, uint32_t place)
+{
+	memset(o->now, 0, o->members * sizeof(*o->now));
+	for (uint32_t m = 0; m < o->members; m++) {
+		if (opened_fd(o, place, m) < 0)
+			continue; /* it has no part here */
+		ssize_t n = read_fd(o, place, m);
+		if (n < 0)
+			return (int)n;
+		o->now[m].error = -EBUSY;
+		int r = n ? take_one(o, m, (size_t)n / sizeof(*o->buffer)) : 0;
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 
@@ -378,10 +414,11 @@ static int take_one(struct opened *o, size_t words)
  */
 static int read_place(struct opened *o, uint32_t place)
 {
-	size_t room = (GROUP_HEAD + (size_t)MEMBER_WORDS * o->members) * sizeof(*o->buffer);
 	const int *fds = &o->fds[(size_t)place * o->members];
-	ssize_t n = sys()->read(fds[0], o->buffer, room);
 
+	if (o->singly)
+		return read_singly(o, place);
+	ssize_t n = read_fd(o, place, 0);
 	if (n < 0)
 		return (int)n;
 	memset(o->now, 0, o->members * sizeof(*o->now));
@@ -390,8 +427,6 @@ static int read_place(struct opened *o, uint32_t place)
 	size_t words = (size_t)n / sizeof(*o->buffer);
 	if (!n)
 		return 0;
-	if (o->members == 1)
-		return take_one(o, words);
 	if (words < GROUP_HEAD)
 		return -EIO;
 	take_group(o, place, words);
@@ -486,5 +521,6 @@ void opened_close(struct opened *o)
 	close_places(o);
 	if (o->has_cgroup)
 		sys()->close(o->cgroup);
+	free(o->attrs);
 	*o = (struct opened){ .members = o->members };
 }

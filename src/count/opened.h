@@ -17,6 +17,8 @@ struct opened {
 	bool shares_time;   /* the parts at a thread take turns: their times are not added */
 	bool start_inexact; /* the target ran while it was attached to */
 	bool has_cgroup;
+	bool singly;              /* members are read one by one */
+	struct tally_attr *attrs; /* [part * members + member]: what was asked for and granted */
 	int cgroup;               /* with has_cgroup: the descriptor of its folder */
 	int *fds;                 /* [place * members + member]; -1: it has no part there */
 	uint64_t *ids;            /* the kernel's ids, by the same index; groups only */
@@ -38,6 +40,9 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 
 /* PERF_EVENT_IOC_ENABLE or _DISABLE on all places and members; the first error, having tried all. */
 int opened_ioctl(struct opened *o, unsigned long request);
+
+/* The descriptor of a member at a place, -1 where it has no part, -EINVAL beyond the places. */
+int opened_fd(const struct opened *o, uint32_t place, uint32_t member);
 
 /* Reads all members, summed over the places. */
 int opened_read(struct opened *o, struct tally_count *counts);

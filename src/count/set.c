@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* Sets of events: opening in pieces, opening anew without losing what was counted, reading it all. */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/sys.h"
+#include "count/set.h"
+
+struct pieces {
+	struct opened *at;
+	uint32_t count;
+};
+
+static void close_pieces(struct pieces *p)
+{
+	for (uint32_t i = 0; i < p->count; i++)
+		opened_close(&p->at[i]);
+	free(p->at);
+	*p = (struct pieces){ 0 };
+}
+
+/*
+ * Opens `*take` members from `first` on; where they may be split and the kernel says that they can
+ * never be counted together, which is EINVAL, as many of them as can.
+ */
+static int open_piece(const struct set *s, const struct tally_counter_opts *opts, uint32_t first,
+		      uint32_t *take, struct opened *o, struct tally_error *err)
+{
+	bool weak = opts->flags & TALLY_COUNTER_WEAK;
+
+	for (;;) {
+		int r = opened_open(o, s->events + first, *take, &s->target, opts, err);
+		if (r != -EINVAL || !weak || *take == 1)
+			return r;
+		opened_close(o);
+		*o = (struct opened){ 0 };
+		--*take;
+	}
+}
+
+/* `sizes`: how many members each piece has; NULL: `each` of them, the last one what remains. */
+static int open_pieces(const struct set *s, const struct tally_counter_opts *opts,
+		       const struct pieces *sizes, uint32_t each, struct pieces *out,
+		       struct tally_error *err)
+{
+	*out = (struct pieces){ .at = calloc(s->members, sizeof(*out->at)) };
+	if (!out->at)
+		return error_nomem(err, "a group");
+	for (uint32_t first = 0, take; first < s->members; first += take) {
+		uint32_t rest = s->members - first;
+		uint32_t want = sizes ? sizes->at[out->count].members : each;
+		take = want < rest ? want : rest;
+		struct opened *o = &out->at[out->count++];
+		int r = open_piece(s, opts, first, &take, o, err);
+		if (r < 0) {
+			close_pieces(out);
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int copy_text(const char **text)
+{
+	if (*text)
+		*text = strdup(*text);
+	return *text ? 0 : -ENOMEM;
+}
+
+/* What a later opening needs, which the caller need not keep. */
+static int keep(struct set *s, struct tally_event *const *events, const struct tally_target *target,
+		const struct tally_counter_opts *opts, struct tally_error *err)
+{
+	int32_t *cpus = NULL;
+
+	int r = opts_read(&s->opts, sizeof(s->opts), UINT32_MAX, opts, err);
+	bool has_root = r == 0 && s->opts.root;
+	s->opts.size = sizeof(s->opts);
+	if (r < 0 || (has_root && copy_text(&s->opts.root) < 0)) {
+		s->opts.root = NULL;
+		return r < 0 ? r : error_nomem(err, "a counter");
+	}
+	s->target = *target;
+	s->target.cpus = NULL;
+	s->target.cgroup = NULL;
+	if (target->scope == TALLY_SCOPE_CGROUP && target->cgroup) {
+		s->target.cgroup = strdup(target->cgroup);
+		if (!s->target.cgroup)
+			return error_nomem(err, "a counter");
+	}
+	if (target->cpus) {
+		cpus = calloc(target->cpu_count ? target->cpu_count : 1, sizeof(*cpus));
+		if (!cpus)
+			return error_nomem(err, "a counter");
+		memcpy(cpus, target->cpus, target->cpu_count * sizeof(*cpus));
+		s->target.cpus = cpus;
+	}
+	s->events = calloc(s->members, sizeof(*s->events));
+	s->carried = calloc(s->members, sizeof(*s->carried));
+	s->counts = calloc(s->members, sizeof(*s->counts));
+	if (!s->events || !s->carried || !s->counts)
+		return error_nomem(err, "a counter");
+	for (uint32_t i = 0; i < s->members; i++)
+		s->events[i] = events[i];
+	return 0;
+}
+
+static void set_pieces(struct set *s, const struct pieces *p)
+{
+	s->pieces = p->at;
+	s->pieces_count = p->count;
+}
+
+int set_open(struct set *s, struct tally_event *const *events, uint32_t members,
+	     const struct tally_target *target, const struct tally_counter_opts *opts,
+	     struct tally_error *err)
+{
+	struct pieces pieces;
+
+	s->members = members;
+	int r = keep(s, events, target, opts, err);
+	if (r == 0)
+		r = open_pieces(s, &s->opts, NULL, members, &pieces, err);
+	s->opts.freeze = NULL; /* lent for this opening alone */
+	if (r < 0)
+		return r;
+	set_pieces(s, &pieces);
+	if (s->opts.flags & TALLY_COUNTER_ENABLED)
+		s->state = SET_ON;
+	else if (target->scope == TALLY_SCOPE_COMMAND)
+		s->state = SET_BY_EXEC;
+	return 0;
+}
+
+void set_close(struct set *s)
+{
+	close_pieces(&(struct pieces){ s->pieces, s->pieces_count });
+	free(s->events);
+	free(s->carried);
+	free(s->counts);
+	free((void *)(uintptr_t)s->opts.root);
+	free((void *)(uintptr_t)s->target.cpus);
+	free((void *)(uintptr_t)s->target.cgroup);
+	*s = (struct set){ 0 };
+}
+
+static int switch_all(struct set *s, unsigned long request)
+{
+	int first = 0;
+
+	for (uint32_t i = 0; i < s->pieces_count; i++) {
+		int r = opened_ioctl(&s->pieces[i], request);
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}
+
+int set_enable(struct set *s)
+{
+	s->state = SET_ON;
+	return switch_all(s, PERF_EVENT_IOC_ENABLE);
+}
+
+int set_disable(struct set *s)
+{
+	s->state = SET_OFF;
+	return switch_all(s, PERF_EVENT_IOC_DISABLE);
+}
+
+/* As the kernel does for one event: what two stretches of time have is added before it is scaled. */
+static void go_on_from(struct tally_count *now, const struct tally_count *carried)
+{
+	now->raw += carried->raw;
+	now->enabled_ns += carried->enabled_ns;
+	now->running_ns += carried->running_ns;
+	now->lost += carried->lost;
+	now->flags |= carried->flags;
+	if (!now->error)
+		now->error = carried->error;
+	tally_count_settle(now);
+}
+
+static int read_piece(struct set *s, struct opened *o, uint32_t first)
+{
+	int r = opened_read(o, s->counts + first);
+
+	for (uint32_t i = first; r == 0 && s->generation && i < first + o->members; i++)
+		go_on_from(&s->counts[i], &s->carried[i]);
+	return r;
+}
+
+int set_read(struct set *s)
+{
+	uint32_t first = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < s->pieces_count; i++) {
+		r = read_piece(s, &s->pieces[i], first);
+		first += s->pieces[i].members;
+	}
+	return r;
+}
+
+int set_read_place(struct set *s, uint32_t place)
+{
+	uint32_t first = 0;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < s->pieces_count; i++) {
+		r = opened_read_place(&s->pieces[i], place, s->counts + first);
+		first += s->pieces[i].members;
+	}
+	return r;
+}
+
+bool set_start_exact(const struct set *s)
+{
+	for (uint32_t i = 0; i < s->pieces_count; i++)
+		if (s->pieces[i].start_inexact)
+			return false;
+	return true;
+}
+
+int set_read_member(struct set *s, uint32_t member, struct tally_count *out)
+{
+	uint32_t index;
+	struct opened *o = set_piece(s, member, &index);
+	int r = read_piece(s, o, member - index);
+
+	if (r == 0)
+		*out = s->counts[member];
+	return r;
+}
+
+int set_reset(struct set *s)
+{
+	for (uint32_t i = 0; i < s->pieces_count; i++) {
+		int r = opened_reset(&s->pieces[i]);
+		if (r < 0)
+			return r;
+	}
+	memset(s->carried, 0, s->members * sizeof(*s->carried));
+	return 0;
+}
+
+struct opened *set_piece(const struct set *s, uint32_t member, uint32_t *index)
+{
+	struct opened *o = s->pieces;
+
+	for (*index = member; *index >= o->members; o++)
+		*index -= o->members;
+	return o;
+}
+
+/* By a reading and, as a reset hides what was before it, by its base. */
+static bool has_been_enabled(const struct set *s)
+{
+	for (uint32_t i = 0; i < s->members; i++)
+		if (s->counts[i].enabled_ns)
+			return true;
+	for (uint32_t i = 0; i < s->pieces_count; i++) {
+		const struct opened *o = &s->pieces[i];
+		for (size_t slot = 0; slot < (size_t)o->places_count * o->members; slot++)
+			if (o->base[slot].enabled_ns)
+				return true;
+	}
+	return false;
+}
+
+static bool inherits(const struct set *s)
+{
+	for (uint32_t i = 0; i < s->pieces_count; i++)
+		if (s->pieces[i].attrs[0].flags & TALLY_ATTR_INHERIT)
+			return true;
+	return false;
+}
+
+bool set_is_on(const struct set *s)
+{
+	return s->state == SET_ON || (s->state == SET_BY_EXEC && has_been_enabled(s));
+}
+
+/* Ends the old ones, keeps what they counted, and lets the new ones go on if they were on. */
+static int take_over(struct set *s, struct pieces *fresh, struct tally_error *err)
+{
+	struct pieces old = { s->pieces, s->pieces_count };
+	bool on = set_is_on(s);
+	int r = on ? switch_all(s, PERF_EVENT_IOC_DISABLE) : 0;
+
+	if (r == 0)
+		r = set_read(s);
+	if (r < 0) {
+		close_pieces(fresh);
+		if (on)
+			switch_all(s, PERF_EVENT_IOC_ENABLE);
+		return error_set(err, r, TALLY_CAUSE_IO,
+				 "what '%s' has counted cannot be read before it is opened anew: "
+				 "%s",
+				 tally_event_name(s->events[0]), strerror(-r));
+	}
+	memcpy(s->carried, s->counts, s->members * sizeof(*s->carried));
+	set_pieces(s, fresh);
+	s->generation++;
+	close_pieces(&old);
+	if (s->state != SET_BY_EXEC || on)
+		s->state = on ? SET_ON : SET_OFF;
+	return on ? switch_all(s, PERF_EVENT_IOC_ENABLE) : 0;
+}
+
+int set_reopen(struct set *s, uint32_t each, struct tally_error *err)
+{
+	struct pieces now = { s->pieces, s->pieces_count }, fresh;
+	struct tally_counter_opts opts = s->opts;
+
+	int r = set_read(s);
+	if (r < 0)
+		return error_set(err, r, TALLY_CAUSE_IO, "'%s' cannot be read: %s",
+				 tally_event_name(s->events[0]), strerror(-r));
+	if (inherits(s) && has_been_enabled(s))
+		return error_set(err, -EBUSY, TALLY_CAUSE_ARGUMENT,
+				 "'%s' has counted and follows what its target started meanwhile, "
+				 "which would be lost if it were opened anew: do this before it is "
+				 "enabled, or close it and open another",
+				 tally_event_name(s->events[0]));
+	opts.flags &= ~(uint32_t)TALLY_COUNTER_ENABLED;
+	if (!each) /* as it is: the pieces fitted */
+		opts.flags &= ~(uint32_t)TALLY_COUNTER_WEAK;
+	r = open_pieces(s, &opts, each ? NULL : &now, each, &fresh, err);
+	return r < 0 ? r : take_over(s, &fresh, err);
+}
