@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A kernel for the tests of counters: perf_event_open(2), ioctl(2), read(2) and close(2) on events
- * that count what a test says, after the manual page and Linux 6.18, and ptrace(2) and waitid(2) of
- * threads that stop when they are asked to. Everything else goes to the real one. Include it once in a test program; it defines sys().
+ * A kernel for the tests of counters: perf_event_open(2), ioctl(2), fcntl(2), read(2) and close(2) on
+ * events that count what a test says, after the manual page and Linux 6.18, and ptrace(2) and
+ * waitid(2) of threads that stop when they are asked to. Everything else goes to the real one.
+ * Include it once in a test program; it defines sys().
  */
 #ifndef TESTS_FAKEPERF_H
 #define TESTS_FAKEPERF_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 
@@ -30,6 +33,15 @@ struct fake_event {
 	uint64_t id, value, enabled, running, lost;
 	bool end_of_file; /* PERF_EVENT_STATE_ERROR */
 	unsigned enables, disables, resets, group_verbs;
+	bool on;
+	uint64_t limit, period, output; /* of REFRESH, PERIOD, SET_OUTPUT */
+	bool paused;
+	char filter[64];
+	int progs[64];
+	unsigned prog_count;
+	struct tally_attr modified; /* by MODIFY_ATTRIBUTES */
+	int file_flags, signo;
+	struct f_owner_ex owner;
 };
 
 static struct {
@@ -40,11 +52,17 @@ static struct {
 	pid_t missing_pid;                /* -ESRCH for it */
 	int fail_ioctl_fd, fail_ioctl_code;
 	int fail_read_code;
-	size_t cut_read; /* answer only so many bytes */
-	bool knows_lost; /* READ_LOST, Linux 6.0 */
-	bool reversed;   /* members of a group from the last to the first */
-	bool drops_last; /* the last member left its group */
-	int ptrace_code; /* what PTRACE_SEIZE answers */
+	size_t cut_read;        /* answer only so many bytes */
+	bool knows_lost;        /* READ_LOST, Linux 6.0 */
+	bool reversed;          /* members of a group from the last to the first */
+	bool drops_last;        /* the last member left its group */
+	int most_members;       /* of a group; more are EINVAL, as validate_group() has it */
+	const char *bad_filter; /* EINVAL */
+	uint64_t bad_address;   /* EINVAL, for breakpoints */
+	int fail_fcntl_cmd, fail_fcntl_code;
+	int fail_fcntl_fd; /* 0: at any descriptor */
+	char fcntls[256];  /* what was called, in order */
+	int ptrace_code;   /* what PTRACE_SEIZE answers */
 	unsigned seized, detached;
 	int files;               /* that are open beside the events */
 	int fail_call_at, calls; /* the n-th call of all that can fail fails, from 1 on */
@@ -74,6 +92,15 @@ static inline struct fake_event *fake_nth(int n)
 	return &fake.events[n];
 }
 
+static inline int fake_members(int leader)
+{
+	int members = 1;
+
+	for (int i = 0; i < fake.opened; i++)
+		members += fake.events[i].open && fake.events[i].leader == leader;
+	return members;
+}
+
 static int fake_perf_event_open(void *attr, pid_t pid, int cpu, int group_fd, unsigned long flags)
 {
 	struct tally_attr a;
@@ -90,6 +117,8 @@ static int fake_perf_event_open(void *attr, pid_t pid, int cpu, int group_fd, un
 		return -EINVAL;
 	if (group_fd >= 0 && (!fake_at(group_fd) || !fake_at(group_fd)->open))
 		return -EBADF;
+	if (fake.most_members && group_fd >= 0 && fake_members(group_fd) >= fake.most_members)
+		return -EINVAL;
 	if (fake.opened == FAKE_MAX)
 		return -EMFILE;
 	fake.events[fake.opened] = (struct fake_event){
@@ -100,9 +129,101 @@ static int fake_perf_event_open(void *attr, pid_t pid, int cpu, int group_fd, un
 		.leader = group_fd,
 		.flags = flags,
 		.id = 7000u + (unsigned)fake.opened,
+		.on = !(a.flags & TALLY_ATTR_DISABLED),
+		.period = a.sample_period,
+		.file_flags = O_RDWR,
 	};
 	fake.open++;
 	return FAKE_FIRST + fake.opened++;
+}
+
+/* PERF_IOC_FLAG_GROUP reaches the members, and an event below a leader that is off stays off. */
+static void fake_switch(struct fake_event *e, bool on, bool group)
+{
+	int fd = FAKE_FIRST + (int)(e - fake.events);
+
+	e->on = on;
+	for (int i = 0; group && i < fake.opened; i++)
+		if (fake.events[i].open && fake.events[i].leader == fd)
+			fake.events[i].on = on;
+}
+
+/* is_sampling_event() */
+static bool fake_samples(const struct fake_event *e)
+{
+	return e->attr.sample_period != 0;
+}
+
+static int fake_refresh(struct fake_event *e, unsigned long arg)
+{
+	if (!fake_samples(e) || e->attr.flags & TALLY_ATTR_INHERIT)
+		return -EINVAL;
+	e->limit += arg;
+	e->on = true;
+	return 0;
+}
+
+static int fake_period(struct fake_event *e, unsigned long arg)
+{
+	uint64_t period;
+
+	memcpy(&period, (const void *)arg, sizeof(period));
+	if (!fake_samples(e) || !period || period >> 63)
+		return -EINVAL;
+	e->period = period;
+	return 0;
+}
+
+/* ftrace_profile_set_filter() */
+static int fake_filter(struct fake_event *e, const char *filter)
+{
+	if (e->attr.type != TALLY_TYPE_TRACEPOINT)
+		return -EINVAL;
+	if (e->filter[0])
+		return -EEXIST;
+	if (fake.bad_filter && !strcmp(filter, fake.bad_filter))
+		return -EINVAL;
+	snprintf(e->filter, sizeof(e->filter), "%s", filter);
+	return 0;
+}
+
+static int fake_query(const struct fake_event *e, uint32_t *query)
+{
+	if (e->attr.type != TALLY_TYPE_TRACEPOINT)
+		return -EINVAL;
+	if (query[0] > 64)
+		return -E2BIG;
+	query[1] = e->prog_count;
+	for (unsigned i = 0; i < e->prog_count && i < query[0]; i++)
+		query[2 + i] = (uint32_t)e->progs[i];
+	return query[0] < e->prog_count ? -ENOSPC : 0;
+}
+
+/*
+ * perf_event_modify_breakpoint(): it stops the event, and starts it again by the disabled bit that
+ * it has then, which is the new one only after a success.
+ */
+static int fake_modify(struct fake_event *e, const struct tally_attr *to)
+{
+	struct tally_attr same = e->attr;
+
+	if (to->type != e->attr.type)
+		return -EINVAL;
+	if (e->attr.type != TALLY_TYPE_BREAKPOINT)
+		return -EOPNOTSUPP;
+	same.bp_type = to->bp_type;
+	same.config1 = to->config1;
+	same.config2 = to->config2;
+	same.flags &= ~TALLY_ATTR_DISABLED;
+	same.flags |= to->flags & TALLY_ATTR_DISABLED;
+	int r = memcmp(&same, to, sizeof(same)) ||
+				(fake.bad_address && to->config1 == fake.bad_address)
+			? -EINVAL
+			: 0;
+	if (r == 0)
+		e->attr = *to;
+	e->on = !(e->attr.flags & TALLY_ATTR_DISABLED);
+	return r;
 }
 
 static int fake_ioctl(int fd, unsigned long request, unsigned long arg)
@@ -123,18 +244,75 @@ static int fake_ioctl(int fd, unsigned long request, unsigned long arg)
 		memcpy((void *)arg, &e->id, sizeof(e->id));
 		return 0;
 	case PERF_EVENT_IOC_ENABLE:
+		fake_switch(e, true, arg & PERF_IOC_FLAG_GROUP);
 		e->enables++;
 		return 0;
 	case PERF_EVENT_IOC_DISABLE:
+		fake_switch(e, false, arg & PERF_IOC_FLAG_GROUP);
 		e->disables++;
-		return 0;
-	case PERF_EVENT_IOC_SET_FILTER:
 		return 0;
 	case PERF_EVENT_IOC_RESET:
 		e->resets++;
 		return 0;
+	case PERF_EVENT_IOC_REFRESH:
+		return fake_refresh(e, arg);
+	case PERF_EVENT_IOC_PERIOD:
+		return fake_period(e, arg);
+	case PERF_EVENT_IOC_SET_OUTPUT:
+		e->output = arg;
+		/* All 64 bits set detach; an int's -1 is a descriptor that is not there. */
+		return arg == ~0ul || fake_at((int)arg) ? 0 : -EBADF;
+	case PERF_EVENT_IOC_PAUSE_OUTPUT:
+		e->paused = arg;
+		return 0;
+	case PERF_EVENT_IOC_SET_FILTER:
+		return fake_filter(e, (const char *)arg);
+	case PERF_EVENT_IOC_SET_BPF:
+		e->progs[e->prog_count++] = (int)arg;
+		return 0;
+	case PERF_EVENT_IOC_QUERY_BPF:
+		return fake_query(e, (uint32_t *)arg);
+	case PERF_EVENT_IOC_MODIFY_ATTRIBUTES:
+		return fake_modify(e, (const struct tally_attr *)arg);
 	default:
 		return -ENOTTY;
+	}
+}
+
+static void fake_log(const char *what)
+{
+	size_t n = strlen(fake.fcntls);
+
+	snprintf(fake.fcntls + n, sizeof(fake.fcntls) - n, "%s%s", n ? " " : "", what);
+}
+
+static int fake_fcntl(int fd, int cmd, unsigned long arg)
+{
+	struct fake_event *e = fake_at(fd);
+
+	if (!e)
+		return sys_kernel.fcntl(fd, cmd, arg);
+	if (!e->open)
+		return -EBADF;
+	if (cmd == fake.fail_fcntl_cmd && (!fake.fail_fcntl_fd || fd == fake.fail_fcntl_fd))
+		return fake.fail_fcntl_code;
+	switch (cmd) {
+	case F_GETFL:
+		return e->file_flags;
+	case F_SETFL:
+		fake_log(arg & O_ASYNC ? "async" : "sync");
+		e->file_flags = (int)arg;
+		return 0;
+	case F_SETSIG:
+		fake_log("signal");
+		e->signo = (int)arg;
+		return 0;
+	case F_SETOWN_EX:
+		fake_log("owner");
+		memcpy(&e->owner, (const void *)arg, sizeof(e->owner));
+		return 0;
+	default:
+		return -EINVAL;
 	}
 }
 
@@ -266,6 +444,7 @@ const struct sys_table *sys(void)
 		table.open = fake_open;
 		table.ptrace = fake_ptrace;
 		table.waitid = fake_waitid;
+		table.fcntl = fake_fcntl;
 	}
 	return &table;
 }
