@@ -189,6 +189,8 @@ TALLY_API int tally_counter_refresh(struct tally_counter *counter, uint32_t over
 /*
  * Changes the period, in events an overflow, or samples a second where the event was opened with a
  * frequency. What was left of the old period is dropped: the next overflow is a whole new one away.
+ * Software events and tracepoints that are counting overflow at their next event instead, and then
+ * by the new period; disable the counter meanwhile where that matters.
  * Before Linux 3.14 (3.7 on Arm) it takes effect after the next overflow. Threads and children that
  * are followed already keep the old one.
  * Errors: -EINVAL for 0, for 2^63 and more, for a counter without a period. Since: 0.1

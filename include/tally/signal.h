@@ -43,8 +43,8 @@ struct tally_signal_opts {
  * owner and signal in the same way. Descriptor flags of others stay.
  *
  * The default action of most signals ends the process. So the signal is refused when the owner
- * neither catches, blocks nor ignores it, by /proc/TID/status; TALLY_SIGNAL_UNHANDLED skips that
- * check. Overflows of threads and children that a counter follows are sent to the same owner.
+ * neither catches, blocks nor ignores it, by /proc/TID/status, and waits for none; where /proc
+ * does not tell it is taken, and TALLY_SIGNAL_UNHANDLED skips the check. Overflows of threads and children that a counter follows are sent to the same owner.
  * A signal may still arrive after the counter is disabled or closed: it was sent before.
  *
  * Errors: -EINVAL (no such signal, SIGKILL, SIGSTOP), -E2BIG, -EPERM (the signal would end the

@@ -77,23 +77,47 @@ static bool ignored_by_default(int signo)
 	return false;
 }
 
-/* Whether the default action would strike. Where /proc does not tell, it is not said. */
-static bool would_kill(int signo, pid_t tid, const char *root)
+/* Whether /proc says that a thread neither blocks nor ignores nor catches a signal. */
+static bool unhandled(int signo, pid_t tid, const char *root)
 {
 	static const char *const keys[] = { "\nSigBlk:", "\nSigIgn:", "\nSigCgt:" };
 	uint64_t mask, any = 0;
 	struct buf text = { 0 };
 	char path[64];
-	bool known = !ignored_by_default(signo);
 
 	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	known = known && proc_read(&text, root, path, STATUS_LIMIT) == 0 && buf_text(&text);
+	bool known = proc_read(&text, root, path, STATUS_LIMIT) == 0 && buf_text(&text);
 	for (size_t i = 0; known && i < ARRAY_SIZE(keys); i++) {
 		known = read_mask(text.at, keys[i], &mask);
 		any |= known ? mask : 0;
 	}
 	buf_done(&text);
 	return known && !(any >> (signo - 1) & 1);
+}
+
+/*
+ * Whether a thread waits for signals, by sigwaitinfo(2) and its like, or may: the kernel does not
+ * show as blocked what a thread waits for (real_blocked).
+ */
+static bool may_wait(pid_t tid, const char *root)
+{
+	char path[64];
+	int64_t call;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	int r = proc_read_i64(&call, root, path);
+	/* "running" is no number; where it cannot be read nothing is known. */
+	return r == 0 ? call == SYS_rt_sigtimedwait : r != -EINVAL;
+}
+
+/*
+ * Whether the default action would strike. The owner may begin or end to wait between two looks, so
+ * it is looked at a second time. Where /proc does not tell, it is not said.
+ */
+static bool would_kill(int signo, pid_t tid, const char *root)
+{
+	return !ignored_by_default(signo) && unhandled(signo, tid, root) && !may_wait(tid, root) &&
+	       unhandled(signo, tid, root) && !may_wait(tid, root);
 }
 
 static int check_signal(const struct tally_signal_opts *o, int signo, pid_t tid, const char *root,

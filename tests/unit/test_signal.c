@@ -94,17 +94,27 @@ static void a_signal_that_would_kill_is_refused(void)
 {
 	static const struct {
 		int signo, owner, code;
-	} rows[] = {
-		{ SIGUSR1, 200, 0 },      /* caught */
-		{ SIGUSR2, 201, 0 },      /* blocked */
-		{ SIGIO, 202, 0 },        /* ignored */
-		{ SIGUSR2, 200, -EPERM }, /* each of them has but one */
-		{ SIGUSR1, 201, -EPERM }, { SIGUSR1, 202, -EPERM },  { 0, 200, -EPERM }, /* SIGIO */
-		{ 64, 203, 0 },                                /* the last bit */
-		{ 63, 203, -EPERM },      { SIGCHLD, 200, 0 }, /* ignored by default */
-		{ SIGURG, 200, 0 },       { SIGKILL, 200, -EINVAL }, { SIGSTOP, 200, -EINVAL },
-		{ 65, 200, -EINVAL },     { -1, 200, -EINVAL },      { SIGUSR1, -1, -EINVAL },
-	};
+	} rows
+		[] = {
+			{ SIGUSR1, 200, 0 },      /* caught */
+			{ SIGUSR2, 201, 0 },      /* blocked */
+			{ SIGIO, 202, 0 },        /* ignored */
+			{ SIGUSR2, 200, -EPERM }, /* each of them has but one */
+			{ SIGUSR1, 201, -EPERM },
+			{ SIGUSR1, 202, -EPERM },
+			{ 0, 200, -EPERM }, /* SIGIO */
+			{ 64, 203, 0 },     /* the last bit */
+			{ 63, 203, -EPERM },
+			{ SIGUSR1, 204, 0 }, /* in sigwaitinfo(2), which shows nothing as blocked */
+			{ SIGUSR1, 205, 0 }, /* may be there */
+			{ SIGCHLD, 200, 0 }, /* ignored by default */
+			{ SIGURG, 200, 0 },
+			{ SIGKILL, 200, -EINVAL },
+			{ SIGSTOP, 200, -EINVAL },
+			{ 65, 200, -EINVAL },
+			{ -1, 200, -EINVAL },
+			{ SIGUSR1, -1, -EINVAL },
+		};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		struct tally_counter *counter = open_counter(TALLY_SCOPE_SELF);
@@ -214,6 +224,16 @@ static bool thread_with(int tid, uint64_t blocked, uint64_t ignored, uint64_t ca
 	return fakeroot_file(&root, path, text);
 }
 
+/* What /proc/TID/syscall says: the number of the call that it sleeps in. */
+static bool thread_in(int tid, long call)
+{
+	char path[64], text[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	snprintf(text, sizeof(text), "%ld 0x1 0x2 0x3 0x4 0x5 0x6 0x7ffc 0x7f12\n", call);
+	return fakeroot_file(&root, path, call < 0 ? "running\n" : text);
+}
+
 static uint64_t bit(int signo)
 {
 	return 1ull << (signo - 1);
@@ -226,6 +246,9 @@ int main(void)
 	    !fakeroot_file(&root, "/proc/100/task/101/stat", "") ||
 	    !thread_with(200, 0, 0, bit(SIGUSR1)) || !thread_with(201, bit(SIGUSR2), 0, 0) ||
 	    !thread_with(202, 0, bit(SIGIO), 0) || !thread_with(203, 0, 0, bit(64)) ||
+	    !thread_with(204, 0, 0, 0) || !thread_with(205, 0, 0, 0) || !thread_in(200, -1) ||
+	    !thread_in(201, SYS_read) || !thread_in(202, -1) || !thread_in(203, -1) ||
+	    !thread_in(204, SYS_rt_sigtimedwait) ||
 	    tally_events_parse(&events, "page-faults", NULL, &err) < 0) {
 		printf("Bail out! no made-up machine: %s\n", err.text);
 		return 1;
