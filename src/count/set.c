@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "count/set.h"
+#include "count/signal.h"
 
 struct pieces {
 	struct opened *at;
@@ -135,8 +136,17 @@ int set_open(struct set *s, struct tally_event *const *events, uint32_t members,
 	return 0;
 }
 
+/* An event that somebody has mapped outlives its descriptor, and would go on sending. */
+static void silence(const struct set *s)
+{
+	for (uint32_t i = 0; s->armed && i < s->pieces_count; i++)
+		for (uint32_t m = 0; m < s->pieces[i].members; m++)
+			signal_stop(&s->pieces[i], m);
+}
+
 void set_close(struct set *s)
 {
+	silence(s);
 	close_pieces(&(struct pieces){ s->pieces, s->pieces_count });
 	free(s->events);
 	free(s->carried);
@@ -303,12 +313,18 @@ static int take_over(struct set *s, struct pieces *fresh, struct tally_error *er
 				 tally_event_name(s->events[0]), strerror(-r));
 	}
 	memcpy(s->carried, s->counts, s->members * sizeof(*s->carried));
+	silence(s);
+	s->armed = false;
 	set_pieces(s, fresh);
 	s->generation++;
 	close_pieces(&old);
 	if (s->state != SET_BY_EXEC || on)
 		s->state = on ? SET_ON : SET_OFF;
-	return on ? switch_all(s, PERF_EVENT_IOC_ENABLE) : 0;
+	r = on ? switch_all(s, PERF_EVENT_IOC_ENABLE) : 0;
+	return r < 0 ? error_set(err, r, TALLY_CAUSE_IO,
+				 "'%s' was opened anew and cannot be enabled: %s",
+				 tally_event_name(s->events[0]), strerror(-r))
+		     : 0;
 }
 
 int set_reopen(struct set *s, uint32_t each, struct tally_error *err)

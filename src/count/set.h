@@ -31,6 +31,7 @@ struct set {
 	struct tally_count *counts; /* by member: room for a reading */
 	uint32_t generation;        /* how often it was opened anew */
 	enum set_state state;
+	bool armed; /* some of it sends signals */
 };
 
 /*

@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/proc.h"
 #include "count/counter.h"
+#include "count/signal.h"
 
 #define STATUS_LIMIT 65536
 
@@ -36,6 +37,19 @@ static int stop_sending(int fd)
 	if (flags < 0)
 		return flags;
 	return flags & O_ASYNC ? sys()->fcntl(fd, F_SETFL, (unsigned long)(flags & ~O_ASYNC)) : 0;
+}
+
+int signal_stop(const struct opened *o, uint32_t member)
+{
+	int first = 0;
+
+	for (uint32_t p = 0; p < o->places_count; p++) {
+		int fd = opened_fd(o, p, member);
+		int r = fd < 0 ? 0 : stop_sending(fd);
+		if (first == 0)
+			first = r;
+	}
+	return first;
 }
 
 /*
@@ -152,6 +166,7 @@ int tally_counter_signal(struct tally_counter *counter, const struct tally_signa
 	r = check_signal(&how, signo, tid, counter->set->opts.root, err);
 	if (r < 0)
 		return r;
+	counter->set->armed = true;
 	for (uint32_t p = 0; r == 0 && p < o->places_count; p++)
 		if (opened_fd(o, p, index) >= 0)
 			r = start_sending(opened_fd(o, p, index), signo, tid);
@@ -170,15 +185,8 @@ int tally_counter_unsignal(struct tally_counter *counter)
 {
 	uint32_t index;
 	const struct opened *o = counter_piece(counter, &index);
-	int first = 0;
 
-	for (uint32_t p = 0; p < o->places_count; p++) {
-		int fd = opened_fd(o, p, index);
-		int r = fd < 0 ? 0 : stop_sending(fd);
-		if (first == 0)
-			first = r;
-	}
-	return first;
+	return signal_stop(o, index);
 }
 
 static bool is_of(const struct tally_counter *counter, int fd)

@@ -18,6 +18,7 @@
 
 #include "fresh.h"
 #include "tap.h"
+#include "tracefs.h"
 
 #define SIGNAL (SIGRTMIN + 3)
 
@@ -264,6 +265,60 @@ static void a_child_that_is_followed_tells_the_owner(void)
 	close_source(&s);
 }
 
+static void closed_it_sends_nothing_though_it_is_mapped(void)
+{
+	struct fresh f = fresh_map(20);
+	struct source s;
+	siginfo_t info;
+	sigset_t set;
+	const struct timespec now = { 0 };
+
+	require(f.at && open_source(&s, TALLY_SCOPE_SELF, 0, 0, 1));
+	/* The mapping keeps the event alive, and it is enabled. */
+	void *page = mmap(NULL, f.page_size, PROT_READ, MAP_SHARED, tally_counter_fd(s.counter, 0),
+			  0);
+	require(page != MAP_FAILED);
+	check_int(arm(&s, SIGNAL, 0), 0);
+	check_int(tally_counter_enable(s.counter), 0);
+	fresh_touch(&f, 1);
+	check_int(take_signal(&s), POLL_IN);
+	close_source(&s);
+	sigemptyset(&set);
+	sigaddset(&set, SIGNAL);
+	while (sigtimedwait(&set, &info, &now) == SIGNAL)
+		; /* of what closing faulted */
+	fresh_touch(&f, 5);
+	check(sigtimedwait(&set, &info, &now) < 0);
+	munmap(page, f.page_size);
+	fresh_unmap(&f);
+}
+
+static bool has_tracefs;
+
+static void tracepoints_end_as_well(void)
+{
+	struct tally_target self = { .scope = TALLY_SCOPE_SELF };
+	struct source s = { 0 };
+	struct tally_count count;
+
+	if (!has_tracefs ||
+	    tally_events_parse(&s.events, "syscalls:sys_enter_getppid", NULL, &err) < 0)
+		tap_skip("no tracepoints of system calls");
+	require(tally_counter_open(&s.counter, tally_events_at(s.events, 0), &self,
+				   TALLY_OPTS(counter, .period = 1), &err) == 0);
+	check_int(arm(&s, SIGNAL, 0), 0);
+	check_int(tally_counter_refresh(s.counter, 3), 0);
+	for (int i = 0; i < 10; i++)
+		syscall(SYS_getppid);
+	check_int(take_signal(&s), POLL_IN);
+	check_int(take_signal(&s), POLL_IN);
+	check_int(take_signal(&s), POLL_HUP);
+	check_int(take_signal(&s), 0);
+	check_int(tally_counter_read(s.counter, &count), 0);
+	check_u64(count.value, 3);
+	close_source(&s);
+}
+
 static void what_would_kill_is_refused(void)
 {
 	struct source s;
@@ -467,6 +522,7 @@ int main(void)
 	struct source probe;
 	sigset_t set;
 
+	has_tracefs = tracefs_ready();
 	sigemptyset(&set);
 	sigaddset(&set, SIGNAL);
 	sigprocmask(SIG_BLOCK, &set, NULL);
@@ -481,6 +537,8 @@ int main(void)
 	tap_run(a_period_that_is_set_begins_anew);
 	tap_run(only_its_owner_gets_it);
 	tap_run(a_child_that_is_followed_tells_the_owner);
+	tap_run(closed_it_sends_nothing_though_it_is_mapped);
+	tap_run(tracepoints_end_as_well);
 	tap_run(what_would_kill_is_refused);
 	tap_run(arming_cannot_kill);
 	tap_run(members_of_a_group_tell_apart);
