@@ -142,7 +142,8 @@ TALLY_API int tally_counter_disable(struct tally_counter *counter);
 
 /*
  * Makes now the zero of later readings: value, times and lost. It is a baseline kept here, because
- * the kernel's RESET clears neither the times nor the counts of ended children.
+ * the kernel's RESET clears no times, and the counts of ended children only where it swapped their
+ * contexts with the parent's.
  * Errors: -EINVAL for the member of a group; those of tally_counter_read. Since: 0.1
  */
 TALLY_API int tally_counter_reset(struct tally_counter *counter);
@@ -166,8 +167,10 @@ TALLY_API uint32_t tally_counter_places(const struct tally_counter *counter,
 					const struct tally_place **places);
 TALLY_API int tally_counter_fd(const struct tally_counter *counter, uint32_t place);
 
-/* The kernel's id of the event at a place, as records carry it. Errors: -EINVAL beyond the places.
- * Since: 0.1 */
+/*
+ * The kernel's id of the event at a place, as records carry it. Errors: -EINVAL beyond the places.
+ * Since: 0.1
+ */
 TALLY_API int tally_counter_id(const struct tally_counter *counter, uint32_t place, uint64_t *id);
 
 /*
@@ -181,8 +184,8 @@ TALLY_API uint32_t tally_counter_generation(const struct tally_counter *counter)
  * Starts it for so many overflows, at each place, after which the kernel disables it. Called again
  * it adds to what is left. The first member of a group starts and stops the whole group, others
  * themselves alone.
- * Errors: -EINVAL for 0 and beyond INT_MAX, for a counter without a period, and for one that follows
- * threads or children. Since: 0.1
+ * Errors: -EINVAL for 0 and beyond INT_MAX, for a counter without a period, and for one that
+ * follows threads or children. Since: 0.1
  */
 TALLY_API int tally_counter_refresh(struct tally_counter *counter, uint32_t overflows);
 
@@ -198,10 +201,10 @@ TALLY_API int tally_counter_refresh(struct tally_counter *counter, uint32_t over
 TALLY_API int tally_counter_set_period(struct tally_counter *counter, uint64_t period);
 
 /*
- * Sends the samples of one place to the ring of another event, whose descriptor is `ring_fd`, so that
- * they share it. That event must be mapped, and count on the same CPU or, where neither is bound to
- * one, the same task; use the same clock; and not write backward where this one does not. This one
- * must not be mapped itself. Detaching ends that; samples then go nowhere.
+ * Sends the samples of one place to the ring of another event, whose descriptor is `ring_fd`, so
+ * that they share it. That event must be mapped, and count on the same CPU or, where neither is
+ * bound to one, the same task; use the same clock; and not write backward where this one does not.
+ * This one must not be mapped itself. Detaching ends that; samples then go nowhere.
  * Errors: -EINVAL when one of these does not hold, and beyond the places; -EBADF. Since: 0.1
  */
 TALLY_API int tally_counter_set_output(struct tally_counter *counter, uint32_t place, int ring_fd);
@@ -229,16 +232,18 @@ TALLY_API int tally_counter_set_filter(struct tally_counter *counter, const char
 				       struct tally_error *err);
 
 /*
- * Runs a BPF program, by its descriptor, at each event: on tracepoints and probes (Linux 4.1), where
- * its answer 0 keeps the event from being counted, and on other events at each overflow (4.9).
- * Errors: -EBADF, -EINVAL (not a program for this event), -EEXIST (an overflow has one), -E2BIG (64
- * on a tracepoint), -EPERM. Since: 0.1
+ * Runs a BPF program, by its descriptor, at each event: on probes (Linux 4.1) and tracepoints
+ * (4.7), where its answer 0 keeps the event from being counted, and on other events at each
+ * overflow (4.9).
+ * Errors: -EBADF, -EINVAL (not a program for this event), -EEXIST (an overflow has one), -E2BIG
+ * (64 on a tracepoint), -EPERM. Since: 0.1
  */
 TALLY_API int tally_counter_set_bpf(struct tally_counter *counter, int prog_fd);
 
 /*
- * The ids of the BPF programs on the tracepoint or probe of a place, those of others too. Returns how
- * many there are, of which at most `room` are written. Needs Linux 4.16 and CAP_PERFMON.
+ * The ids of the BPF programs on the tracepoint that it counts, those of others too. Returns
+ * how many there are, of which at most `room` are written (`ids` may be NULL for 0). Needs Linux
+ * 4.16 and CAP_PERFMON.
  * Errors: -EINVAL (another kind of event), -EPERM. Since: 0.1
  */
 TALLY_API int tally_counter_query_bpf(const struct tally_counter *counter, uint32_t place,
@@ -246,9 +251,9 @@ TALLY_API int tally_counter_query_bpf(const struct tally_counter *counter, uint3
 
 /*
  * Moves a breakpoint: bp_type, config1 (address) and config2 (length) are taken from `attr`, whose
- * type must be TALLY_TYPE_BREAKPOINT; nothing else of it is looked at. What was counted stays, and it
- * counts on if it did. It fails at all places or at none. A group that is split afterwards begins
- * with the breakpoint as it was. Needs Linux 4.17.
+ * type must be TALLY_TYPE_BREAKPOINT; nothing else of it is looked at. What was counted stays, and
+ * it counts on if it did. It fails at all places or at none. A group that is split afterwards
+ * begins with the breakpoint as it was. Needs Linux 4.17.
  * Errors: -EOPNOTSUPP (not a breakpoint), -ENOTTY (older kernel), -EINVAL (no such breakpoint),
  * -ENOSPC (debug registers are used up); explained. Since: 0.1
  */
@@ -256,9 +261,9 @@ TALLY_API int tally_counter_modify(struct tally_counter *counter, const struct t
 				   struct tally_error *err);
 
 /*
- * Why a reading of this counter is NEVER_RAN or ERROR, and what to do about it, as far as can be told:
- * too short, no counter free (with kernel.nmi_watchdog), a group too large, a target that did not
- * run, a PMU of other CPUs, a pinned event that lost its place.
+ * Why a reading of this counter is NEVER_RAN or ERROR, and what to do about it, as far as can be
+ * told: too short, no counter free (with kernel.nmi_watchdog), a group too large, a target that
+ * did not run, a PMU of other CPUs, a pinned event that lost its place.
  * Returns 0 when the reading needs no explanation, else `err` is filled in and a code returned:
  * -EAGAIN, -EBUSY, -ENOSPC, -ENODATA, or the reading's error. Since: 0.1
  */

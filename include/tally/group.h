@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * tally_group: events that the kernel schedules together, so that their counts belong to the same
- * stretch of time. Its verbs always act on all members.
+ * stretch of time, unless it is split (tally_group_is_split). Its verbs always act on all members.
  */
 #ifndef TALLY_GROUP_H
 #define TALLY_GROUP_H
@@ -30,10 +30,10 @@ TALLY_API int tally_group_open(struct tally_group **out, struct tally_events *ev
 TALLY_API uint32_t tally_group_size(const struct tally_group *group);
 
 /*
- * The i-th member as a counter, for all that acts on one event: read, fd, id, period, filter, output,
- * BPF, signals. NULL beyond the members. It is borrowed and lives as long as the group; closing it
- * does nothing. What acts on a whole counter (enable, disable, reset) answers -EINVAL: a group is
- * switched as a whole. Since: 0.1
+ * The i-th member as a counter, for all that acts on one event: read, fd, id, period, filter,
+ * output, BPF, signals. NULL beyond the members. It is borrowed and lives as long as the group;
+ * closing it does nothing. What acts on a whole counter (enable, disable, reset) answers -EINVAL:
+ * a group is switched as a whole. Since: 0.1
  */
 TALLY_API struct tally_counter *tally_group_member(struct tally_group *group, uint32_t i);
 
@@ -68,13 +68,14 @@ TALLY_API bool tally_group_start_exact(const struct tally_group *group);
 
 /*
  * Opens it anew as smaller groups of at most `members_each`, each scheduled and read by itself, in
- * the order of the members; a number of members or more makes it whole again. The interface stays the
- * same. Members of different parts then count different stretches of time, each with its own times,
- * and it is enabled part by part. What was counted so far stays in the counts, as the time in which
- * it never ran stays in their times: reset it to begin anew. See tally_counter_generation() for what
- * has to be set up again; breakpoints need a debug register each for old and new.
- * Errors: -EINVAL for 0; -EBUSY once it has counted and follows threads or children, which would be
- * lost; those of opening it. The group is as it was then. Since: 0.1
+ * the order of the members; a number of members or more makes it whole again. The interface stays
+ * the same. Members of different parts then count different stretches of time, each with its own
+ * times, and it is enabled part by part. What was counted so far stays in the counts, as the time
+ * in which it never ran stays in their times: reset it to begin anew. See
+ * tally_counter_generation() for what has to be set up again; breakpoints need a debug register
+ * each for old and new.
+ * Errors: -EINVAL for 0; -EBUSY once it has counted and follows threads or children, which would
+ * be lost; those of opening it. The group is as it was then. Since: 0.1
  */
 TALLY_API int tally_group_split(struct tally_group *group, uint32_t members_each,
 				struct tally_error *err);
@@ -87,8 +88,8 @@ TALLY_API bool tally_group_is_split(const struct tally_group *group);
 TALLY_API uint32_t tally_group_pieces(const struct tally_group *group);
 
 /*
- * Why the first of the readings that is NEVER_RAN or ERROR is so; as tally_counter_explain. `counts`
- * has a reading for each member. Since: 0.1
+ * Why the first of the readings that is NEVER_RAN or ERROR is so; as tally_counter_explain.
+ * `counts` has a reading for each member. Since: 0.1
  */
 TALLY_API int tally_group_explain(const struct tally_group *group, const struct tally_count *counts,
 				  struct tally_error *err);

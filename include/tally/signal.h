@@ -44,8 +44,9 @@ struct tally_signal_opts {
  *
  * The default action of most signals ends the process. So the signal is refused when the owner
  * neither catches, blocks nor ignores it, by /proc/TID/status, and waits for none; where /proc
- * does not tell it is taken, and TALLY_SIGNAL_UNHANDLED skips the check. Overflows of threads and children that a counter follows are sent to the same owner.
- * A signal that was sent before may still arrive after the counter is disabled or closed.
+ * does not tell it is taken, and TALLY_SIGNAL_UNHANDLED skips the check. Overflows of threads and
+ * children that a counter follows are sent to the same owner. A signal that was sent before may
+ * still arrive after the counter is disabled or closed.
  *
  * Errors: -EINVAL (no such signal, SIGKILL, SIGSTOP), -E2BIG, -EPERM (the signal would end the
  * owner's process), -ESRCH (no such thread); those of fcntl(2). After an error nothing is sent.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets of events: opening in pieces, opening anew without losing what was counted, reading it all. */
+/* Sets of events: opening in pieces, opening anew without losing what was counted, reading all. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -181,7 +181,7 @@ int set_disable(struct set *s)
 	return switch_all(s, PERF_EVENT_IOC_DISABLE);
 }
 
-/* As the kernel does for one event: what two stretches of time have is added before it is scaled. */
+/* As the kernel does for one event: what two stretches of time have is added, then scaled. */
 static void go_on_from(struct tally_count *now, const struct tally_count *carried)
 {
 	now->raw += carried->raw;

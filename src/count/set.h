@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The events of a counter or of a group, in one piece or split into several, with all that is needed
- * to open them anew: the kernel takes some settings once only, and a group that is too large has to
- * be opened as smaller ones.
+ * The events of a counter or of a group, in one piece or split into several, with all that is
+ * needed to open them anew: the kernel takes some settings once only, and a group that is too large
+ * has to be opened as smaller ones.
  */
 #ifndef COUNT_SET_H
 #define COUNT_SET_H
@@ -11,7 +11,7 @@
 
 #include "count/opened.h"
 
-/* Whether it counts, as far as this library knows: others may switch it by descriptor or prctl(2). */
+/* Whether it counts, as far as this library knows: a descriptor or prctl(2) may switch it too. */
 enum set_state {
 	SET_OFF,
 	SET_ON,
@@ -45,8 +45,8 @@ int set_open(struct set *s, struct tally_event *const *events, uint32_t members,
 void set_close(struct set *s);
 
 /*
- * Opens the events anew, in pieces of at most `each` members, or as they are split now when it is 0,
- * and goes on counting where the old ones ended. On failure all is as it was.
+ * Opens the events anew, in pieces of at most `each` members, or as they are split now when it is
+ * 0, and goes on counting where the old ones ended. On failure all is as it was.
  * Errors: -EBUSY when they were inherited and have counted, since whatever they follow would be
  * lost; those of opening and reading; explained.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Signals of events: fcntl(2) "Managing signals", and what arrives in a siginfo_t. The order in which
- * a descriptor is set up is what keeps SIGIO, which kills by default, from being sent meanwhile.
+ * Signals of events: fcntl(2) "Managing signals", and what arrives in a siginfo_t. The order in
+ * which a descriptor is set up keeps SIGIO, which kills by default, from being sent meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -212,7 +212,7 @@ int tally_signal_is_overflow(const siginfo_t *info, const struct tally_counter *
 	return code;
 }
 
-/* Behind si_addr the kernel has {unsigned long data; u32 type; u32 flags} (asm-generic/siginfo.h). */
+/* Behind si_addr lies {unsigned long data; u32 type; u32 flags}, asm-generic/siginfo.h. */
 #define TRAP_DATA (offsetof(siginfo_t, si_addr) + sizeof(void *))
 
 bool tally_signal_is_trap(const siginfo_t *info, struct tally_trap *out)

@@ -158,7 +158,8 @@ int tally_counter_query_bpf(const struct tally_counter *counter, uint32_t place,
 	if (r < 0)
 		return r;
 	uint32_t found = query[1] < MAX_PROGS ? query[1] : MAX_PROGS;
-	memcpy(ids, query + 2, (found < room ? found : room) * sizeof(*ids));
+	for (uint32_t i = 0; i < found && i < room; i++)
+		ids[i] = query[2 + i];
 	return (int)found;
 }
 
@@ -185,7 +186,7 @@ static int explain_modify(const struct tally_counter *counter, const struct tall
 			 (unsigned long long)attr->config2, name, strerror(-code));
 }
 
-/* The kernel stops a breakpoint to change it, and does not always start it again when it refuses. */
+/* The kernel stops a breakpoint to change it, and may leave it stopped when it refuses (6.18). */
 static int modify_at(int fd, const struct tally_attr *attr)
 {
 	int r = sys()->ioctl(fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, (unsigned long)attr);
