@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stopping all threads of a process, and letting them go. A scan of /proc/PID/task that finds nobody
- * new while everybody stands still has found all: who stands still starts nobody.
+ * new while everybody stands still has found all: who stands still starts nobody. It must not meet a
+ * thread that is ending, either, since the kernel ends a listing there (next_tid(), fs/proc/base.c).
  *
  * The tracer is a thread of its own. PTRACE_DETACH works on stopped threads alone, so one that waits
  * uninterruptibly could not be let go and would stop some time later, for ever; but the end of a tracer
@@ -33,8 +34,8 @@
 /* One that is runnable stops as soon as a CPU takes it, which may last where many want to run. */
 #define RUNNABLE_WAITS 25u
 
-/* A process may start threads as fast as they are stopped; each round stops all that there were. */
-#define MAX_ROUNDS 256
+/* After so long a process that goes on showing new threads is let be: each round stops all there are. */
+#define LONGEST_NS 2000000000u
 
 #define LOOK_NS        50000u /* how often a thread is looked at while it stops */
 #define LOOKS_AT_STATE 8u     /* and how many looks later whether it still lives */
@@ -42,7 +43,8 @@
 enum hold_state {
 	HOLD_ASKED, /* seized, has not stopped yet */
 	HOLD_STOPPED,
-	HOLD_GONE,    /* it has ended */
+	HOLD_ENDED,   /* a zombie as long as it is traced */
+	HOLD_GONE,    /* there is no such thread any more */
 	HOLD_REFUSED, /* it runs, and nothing can be done about it */
 };
 
@@ -122,16 +124,29 @@ static struct hold *find(struct tally_freeze *f, int32_t tid)
 	return NULL;
 }
 
+/* What a thread that was seized and does not stop has become. */
+static enum hold_state ended_as(const struct tally_freeze *f, const struct hold *h)
+{
+	switch (state_of(f, h->tid)) {
+	case 'Z':
+		return HOLD_ENDED;
+	case 'X':
+		return HOLD_GONE;
+	default:
+		return h->state;
+	}
+}
+
 /* Takes a thread and asks it to stop. The kernel says EPERM of one that is ending, too. */
 static void seize(struct tally_freeze *f, struct hold *h)
 {
 	long r = sys()->ptrace(PTRACE_SEIZE, h->tid, 0, 0);
 
-	if (r == 0)
-		r = sys()->ptrace(PTRACE_INTERRUPT, h->tid, 0, 0);
-	if (r == 0)
+	if (r == 0) {
+		/* One that ends before this is a zombie of ours, which await_all() sees. */
+		sys()->ptrace(PTRACE_INTERRUPT, h->tid, 0, 0);
 		h->state = HOLD_ASKED;
-	else if (r == -ESRCH || has_ended(f, h->tid))
+	} else if (r == -ESRCH || has_ended(f, h->tid))
 		h->state = HOLD_GONE;
 	else {
 		h->state = HOLD_REFUSED;
@@ -142,29 +157,37 @@ static void seize(struct tally_freeze *f, struct hold *h)
 	}
 }
 
-/* Seizes those that are not known yet; how many there were, or -errno. */
+/* Takes a thread that a scan shows: 0 when it is settled, 1 when another scan is needed. */
+static int meet(struct tally_freeze *f, int32_t tid)
+{
+	if (find(f, tid))
+		return 0;
+	/* The first thread of a process stays listed as a zombie; others are gone in a moment. */
+	if (has_ended(f, tid))
+		return tid != f->pid;
+	struct hold *h = vec_push(&f->holds);
+	if (!h)
+		return -ENOMEM;
+	h->tid = tid;
+	seize(f, h);
+	return 1;
+}
+
+/* Seizes those that are not known yet. 0: a scan found all settled; 1: not yet; or -errno. */
 static int seize_new(struct tally_freeze *f)
 {
 	int32_t *tids;
 	size_t count;
-	int found = 0, r = list_threads(f, &tids, &count);
+	int unsettled = 0, r = list_threads(f, &tids, &count);
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (find(f, tids[i]) || has_ended(f, tids[i]))
-			continue;
-		struct hold *h = vec_push(&f->holds);
-		if (!h) {
-			r = -ENOMEM;
-			break;
-		}
-		h->tid = tids[i];
-		seize(f, h);
-		found++;
+	for (size_t i = 0; r >= 0 && i < count; i++) {
+		r = meet(f, tids[i]);
+		unsettled |= r;
 	}
 	free(tids);
-	return r < 0 ? r : found;
+	return r < 0 ? r : unsettled;
 }
 
 /*
@@ -187,7 +210,8 @@ static unsigned look(struct tally_freeze *f, bool *moved)
 			h->state = HOLD_STOPPED;
 			h->signal = info.si_status >> 8 ? 0 : info.si_status;
 		} else if (r < 0 && r != -EINTR) {
-			h->state = HOLD_GONE; /* an exec of another thread takes a thread away */
+			/* It has ended, or an exec of another thread took it away. */
+			h->state = ended_as(f, h);
 		}
 		*moved |= h->state != HOLD_ASKED;
 		missing += h->state == HOLD_ASKED;
@@ -199,10 +223,10 @@ static unsigned look(struct tally_freeze *f, bool *moved)
 static void forget_ended(struct tally_freeze *f, bool *moved)
 {
 	vec_each (&f->holds, h) {
-		if (h->state != HOLD_ASKED || !has_ended(f, h->tid))
+		if (h->state != HOLD_ASKED)
 			continue;
-		h->state = HOLD_GONE;
-		*moved = true;
+		h->state = ended_as(f, h);
+		*moved |= h->state != HOLD_ASKED;
 	}
 }
 
@@ -216,8 +240,8 @@ static void give_up(struct tally_freeze *f, bool on_all)
 		if (state != 'D' && !on_all)
 			continue;
 		h->state = HOLD_REFUSED;
-		blame(f, "thread %d did not stop (its state is %c): it waits in the kernel", h->tid,
-		      state);
+		blame(f, "thread %d did not stop (its state is %c): %s", h->tid, state,
+		      state == 'D' ? "it waits in the kernel" : "it gets no CPU");
 	}
 }
 
@@ -264,15 +288,17 @@ static int hold_oneself(struct tally_freeze *f)
 
 static int stop_all(struct tally_freeze *f)
 {
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	int r;
 
-	for (int round = 0; (r = seize_new(f)) > 0; round++) {
+	while ((r = seize_new(f)) > 0) {
 		await_all(f);
-		if (round == MAX_ROUNDS) {
+		if (clock_ns(CLOCK_MONOTONIC) - start > LONGEST_NS) {
 			blame(f, "process %d starts threads faster than they can be stopped",
 			      f->pid);
 			break;
 		}
+		sys()->sleep_ns(LOOK_NS); /* for those that are ending */
 	}
 	vec_each (&f->holds, h)
 		f->held += h->state == HOLD_STOPPED;

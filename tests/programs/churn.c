@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * churn THREADS WHAT: keeps THREADS threads busy with triggering events and keeps the books of how often
- * they did. WHAT is "getppid", a system call each; each of the threads then starts short-lived ones all
- * the time, which trigger too. Or it is "touch", a fresh page each; then no thread is started any more,
- * since stacks would fault as well.
+ * they did. WHAT is "getppid", a system call each; each thread then soon starts its successor and ends,
+ * so that whoever is counted twice, or not, hands that on. Or it is "touch", a fresh page each; then no
+ * thread is started any more, since stacks would fault as well.
  *
  * It reads commands of one byte: 'p' pauses all threads, waits until none is between a trigger and its
  * book, and answers the total as eight bytes; 'g' lets them go on, and answers one byte; the end of file
@@ -21,9 +21,11 @@
 
 #define MAX_THREADS 256
 #define BATCH       16 /* triggers between two looks at the pause */
+#define BATCHES     4  /* and how many of these a thread lives */
 
 static atomic_bool paused, ending;
 static atomic_int active; /* threads that are between looks */
+static atomic_int chains; /* of threads, that go on */
 static atomic_uint_least64_t total;
 static bool touches;
 static size_t page;
@@ -61,23 +63,31 @@ static void batch(void)
 	atomic_fetch_sub(&active, 1);
 }
 
-static void *short_lived(void *arg)
+static void *chain(void *arg);
+
+/* Detached, and started anew where the limit of threads is reached for a moment. */
+static void start_link(void)
 {
-	batch();
-	return arg;
+	pthread_attr_t attr;
+	pthread_t id;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	while (pthread_create(&id, &attr, chain, NULL))
+		usleep(1000);
+	pthread_attr_destroy(&attr);
 }
 
-static void *long_lived(void *arg)
+static void *chain(void *arg)
 {
-	while (!atomic_load(&ending)) {
-		pthread_t t;
+	for (int i = 0; i < BATCHES || touches; i++) {
 		batch();
-		if (touches)
-			continue;
-		/* While it pauses, too. */
-		if (pthread_create(&t, NULL, short_lived, NULL) == 0)
-			pthread_join(t, NULL);
+		if (atomic_load(&ending)) {
+			atomic_fetch_sub(&chains, 1);
+			return arg;
+		}
 	}
+	start_link();
 	return arg;
 }
 
@@ -103,7 +113,6 @@ static void serve(char command)
 
 int main(int argc, char **argv)
 {
-	pthread_t ids[MAX_THREADS];
 	int threads = argc > 1 ? atoi(argv[1]) : 0;
 	char command;
 
@@ -111,13 +120,13 @@ int main(int argc, char **argv)
 		return 98;
 	touches = strcmp(argv[2], "touch") == 0;
 	page = (size_t)sysconf(_SC_PAGESIZE);
+	atomic_store(&chains, threads);
 	for (int i = 0; i < threads; i++)
-		if (pthread_create(&ids[i], NULL, long_lived, NULL))
-			return 99;
+		start_link();
 	while (read(STDIN_FILENO, &command, 1) == 1)
 		serve(command);
 	atomic_store(&ending, true);
-	for (int i = 0; i < threads; i++)
-		pthread_join(ids[i], NULL);
+	while (atomic_load(&chains))
+		usleep(1000);
 	return 0;
 }

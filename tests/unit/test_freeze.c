@@ -128,10 +128,9 @@ static int fake_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 	fake.looked[i]++;
 	switch (fake.kind[i]) {
 	case LATE:
-		if (fake.looked[i] < 50)
-			return 0;
-		/* fall through */
 	case STOPS:
+		if (fake.kind[i] == LATE && fake.looked[i] < 50)
+			return 0;
 		info->si_status = PTRACE_EVENT_STOP << 8 | SIGTRAP;
 		break;
 	case GROUP_STOP:
