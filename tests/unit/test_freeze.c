@@ -35,6 +35,7 @@ static struct {
 	unsigned long signal[MAX];
 	int starts; /* the thread FIRST starts so many more, one whenever a thread is seized */
 	bool odd;   /* something was called that must not be */
+	int ending; /* a thread that is listed, is ending, and hides the next one */
 } fake;
 
 static struct fakeroot root;
@@ -152,9 +153,15 @@ static int fake_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 	return 0;
 }
 
+/* Time passes: a thread that was ending is gone, and the listing goes on behind it. */
 static int no_sleep(uint64_t ns)
 {
 	(void)ns;
+	if (fake.ending) {
+		drop_thread(fake.ending);
+		add_thread(fake.ending + 1, STOPS);
+		fake.ending = 0;
+	}
 	return 0;
 }
 
@@ -250,6 +257,22 @@ static void what_ends_meanwhile_is_no_failure(void)
 	check_int(fake.detached[2] + fake.detached[3], 0);
 }
 
+static void a_scan_that_met_an_ending_thread_is_made_again(void)
+{
+	static const enum thread_kind kinds[] = { STOPS };
+
+	make(kinds, 1);
+	write_thread(1, 'Z');
+	fake.ending = 1;
+	struct tally_freeze *freeze = open_it();
+	require(freeze != NULL);
+	check(tally_freeze_holds(freeze));
+	check_int(tally_freeze_threads(freeze), 2);
+	check_int(fake.seized[2], 1);
+	tally_freeze_close(freeze);
+	check_int(fake.detached[2], 1);
+}
+
 static void one_that_waits_in_the_kernel_is_not_waited_for_for_ever(void)
 {
 	static const enum thread_kind kinds[] = { STOPS, STUCK, STOPS };
@@ -334,6 +357,7 @@ int main(void)
 	tap_run(threads_that_are_started_meanwhile_are_held_too);
 	tap_run(signals_are_given_back_and_stops_kept);
 	tap_run(what_ends_meanwhile_is_no_failure);
+	tap_run(a_scan_that_met_an_ending_thread_is_made_again);
 	tap_run(one_that_waits_in_the_kernel_is_not_waited_for_for_ever);
 	tap_run(a_debugger_s_thread_is_told);
 	tap_run(no_process_and_no_pid_are_errors);
