@@ -35,8 +35,8 @@ int filter_prepare(const struct tally_event *event, struct tally_attr *attr,
 				 event->name);
 	if (attr->flags & TALLY_ATTR_DISABLED)
 		return 0;
-	attr->flags |=
-		TALLY_ATTR_DISABLED; /* nothing is counted that the filter would not let by */
+	/* Nothing is to be counted that the filter would not let by. */
+	attr->flags |= TALLY_ATTR_DISABLED;
 	return 1;
 }
 
