@@ -52,7 +52,8 @@ struct tally_sampler_opts {
  * Opens all events of the list on the target, disabled; a COMMAND is enabled by its exec.
  * `events` must outlive the sampler. A frequency beyond kernel.perf_event_max_sample_rate is
  * lowered to it, and one beyond what a machine carries with a software clock (see
- * tally_sampler_rate) too. With neither freq nor period each hit of a tracepoint is a sample.
+ * tally_sampler_rate) too. With neither freq nor period each hit of a tracepoint, a
+ * breakpoint or a probe is a sample.
  * Groups stay groups; with the modifier S only their leader samples, with the counts of all.
  * Rings whose size is left to the sampler are made smaller until the kernel maps them, down to
  * 64 KiB. As tally_counter_open it may raise the

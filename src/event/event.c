@@ -51,6 +51,12 @@ bool event_only_in_kernel(const struct tally_attr *attr)
 						      attr->config == TALLY_SW_CGROUP_SWITCHES));
 }
 
+bool event_is_hit(const struct tally_event *event)
+{
+	return event->attr.type == TALLY_TYPE_TRACEPOINT ||
+	       event->attr.type == TALLY_TYPE_BREAKPOINT || event->text;
+}
+
 struct tally_event *events_append(struct tally_events *events, const char *name, size_t len,
 				  const struct tally_attr *attr)
 {

@@ -86,4 +86,10 @@ int events_opts_read(struct tally_events_opts *out, const struct tally_events_op
  */
 bool event_only_in_kernel(const struct tally_attr *attr);
 
+/*
+ * Whether it happens at a place rather than in amounts: a tracepoint, a breakpoint, a probe by its
+ * name. Each hit is then a sample, unless a rate is asked for.
+ */
+bool event_is_hit(const struct tally_event *event);
+
 #endif

@@ -69,7 +69,7 @@ int explain_breakpoint(const struct failure *f)
 {
 	bool capable = f->system.capabilities & 1ull << CAP_SYS_ADMIN;
 
-	if (f->code == -EPERM && is_kernels(f->attr) && !capable)
+	if ((f->code == -EPERM || f->code == -EACCES) && is_kernels(f->attr) && !capable)
 		return say(
 			f, TALLY_CAUSE_PERMISSION,
 			"%#llx is the kernel's address, and watching it needs CAP_SYS_ADMIN, whatever "

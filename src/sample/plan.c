@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "count/target.h"
+#include "event/event.h"
 #include "sample/plan.h"
 
 #define DEFAULT_FREQ 4000u /* perf(1)'s */
@@ -50,10 +51,11 @@
 	 TALLY_ATTR_INHERIT | TALLY_ATTR_FREQ | TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL | \
 	 TALLY_ATTR_USE_CLOCKID | TALLY_ATTR_WRITE_BACKWARD)
 
-static void set_rate(struct tally_attr *attr, const struct tally_sampler_opts *opts)
+static void set_rate(struct tally_attr *attr, const struct tally_event *event,
+		     const struct tally_sampler_opts *opts)
 {
-	/* Each hit of a tracepoint is a sample unless a rate is asked for, as with perf(1). */
-	if (!opts->freq && !opts->period && attr->type == TALLY_TYPE_TRACEPOINT) {
+	/* As with perf(1), for tracepoints and breakpoints. */
+	if (!opts->freq && !opts->period && event_is_hit(event)) {
 		attr->sample_period = attr->sample_period ? attr->sample_period : 1;
 	} else if (opts->period) {
 		attr->sample_period = opts->period;
@@ -107,7 +109,7 @@ static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *ev
 		attr->sample_type |= TALLY_SAMPLE_IDENTIFIER;
 	attr->read_format = TALLY_READ_ID | TALLY_READ_LOST;
 	attr->clockid = attr->flags & TALLY_ATTR_USE_CLOCKID ? CLOCK_MONOTONIC : 0;
-	set_rate(attr, &plan->opts);
+	set_rate(attr, event, &plan->opts);
 	if (tally_event_reads_group(leader) && tally_event_group_size(leader) > 1)
 		set_group_read(attr, event);
 	plan_clamp(plan, attr);
@@ -194,7 +196,7 @@ static void describe(struct plan *plan, const struct tally_event *event,
 	const char *name = sampled_name(event, attr);
 	struct tally_attr asked = *tally_event_attr(event);
 
-	set_rate(&asked, &plan->opts);
+	set_rate(&asked, event, &plan->opts);
 	if (asked.sample_period == attr->sample_period || !attr->sample_period)
 		return;
 	if (!(attr->flags & TALLY_ATTR_FREQ))

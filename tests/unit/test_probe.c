@@ -10,6 +10,7 @@
 
 #include <tally/event.h>
 
+#include "event/event.h"
 #include "event/probe.h"
 #include "fakeelf.h"
 #include "fakeroot.h"
@@ -102,6 +103,7 @@ static void what_the_kernel_is_asked_for(void)
 		check_str((const char *)(uintptr_t)attr->config1,
 			  want[i].about ? want[i].about : real);
 		check(!(attr->flags & TALLY_ATTR_EXCLUDE_KERNEL) == !want[i].user_only);
+		check(event_is_hit(e)); /* and so each is a sample */
 		check_int(probe_kind_of(attr, root.path),
 			  want[i].type == 6 ? PROBE_KERNEL : PROBE_USER);
 		tally_events_free(events);
