@@ -79,8 +79,8 @@ struct tally_counter_opts {
 	uint32_t size, flags; /* enum tally_counter_flags */
 	const char *root;     /* folder above /proc and /sys; NULL: the real one. Borrowed. */
 	/*
-	 * A signal, a refresh or a ring is served every so many events (of a group: of the leader's).
-	 * 0: it only counts. Below 2^63.
+	 * A signal, a refresh or a ring is served every so many events, of a group's members of each.
+	 * 0: as the event says, which mostly is a counter that never overflows. Below 2^63.
 	 */
 	uint64_t period;
 	uint64_t sig_data; /* with SIGTRAP */

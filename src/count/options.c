@@ -141,10 +141,6 @@ static void apply_leader(const struct tally_counter_opts *o, struct tally_attr *
 		attr->flags |= TALLY_ATTR_SIGTRAP;
 		attr->sig_data = o->sig_data;
 	}
-	if (o->period) {
-		attr->flags &= ~TALLY_ATTR_FREQ;
-		attr->sample_period = o->period;
-	}
 }
 
 void options_apply(const struct tally_counter_opts *o, const struct tally_target *target,
@@ -158,6 +154,10 @@ void options_apply(const struct tally_counter_opts *o, const struct tally_target
 			attr->flags |= common[i].bits;
 	if (o->flags & FLAG(USE_CLOCKID))
 		attr->clockid = o->clockid;
+	if (o->period) {
+		attr->flags &= ~TALLY_ATTR_FREQ;
+		attr->sample_period = o->period;
+	}
 	if (leads)
 		apply_leader(o, attr);
 }

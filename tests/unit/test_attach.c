@@ -110,7 +110,7 @@ static void of_a_group_the_leader_is_pinned_and_signals(void)
 	/* The kernel wants members to agree on inheritance and clocks. */
 	check_u64(fake_nth(1)->attr.flags & ~A(EXCLUDE_GUEST), all);
 	check_u64(fake_nth(0)->attr.sample_period, 9);
-	check_u64(fake_nth(1)->attr.sample_period, 0);
+	check_u64(fake_nth(1)->attr.sample_period, 9);
 	check_int(fake_nth(1)->attr.clockid, CLOCK_BOOTTIME);
 	tally_group_close(group);
 }
