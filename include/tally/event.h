@@ -23,10 +23,25 @@
  *	group:name				tracepoints, from tracefs; a pattern as sched:* is an
  *						event for each that matches
  *
+ * and events of the PMUs in /sys/bus/event_source/devices:
+ *
+ *	cpu/event=0x3c,umask=1/		the fields of the PMU's format/, in any order; one alone is 1
+ *	cpu/mem-loads,ldlat=30/		an event of its events/; what is written holds against it
+ *	energy-pkg			the same alone, where only PMUs of one kind have it
+ *	cpu_core/cycles/		a generic event, of one kind of core
+ *	uncore_imc/cas_count_read/	all boxes: uncore_imc_0, uncore_imc_1 ...; also imc/.../, and
+ *					patterns as uncore_[ci]*
+ *	cpu/r1a8/, cpu/config=0x1a8/	the words config and config1 to config4 themselves
+ *	cpu/...,name=stalls/		what the event is called
+ *	cpu/...,period=1000/		its own sampling period; freq= its samples a second
+ *
+ * Numbers of terms are decimal, or hex after 0x.
+ *
  * Modifiers behind a colon: u user, k kernel, h hypervisor, H host, G guest, I not when idle,
  * p pp ppp more precise, P as precise as there is, D pinned, e exclusive, W a group that may be
  * split, S sample-read. Those behind a group's brace add to those of its members. Guests are left
- * out unless G or H is given.
+ * out unless G or H is given; events of PMUs other than those of the cores, most of which tell no
+ * modes apart, leave out only what is asked for.
  */
 #ifndef TALLY_EVENT_H
 #define TALLY_EVENT_H
@@ -67,8 +82,9 @@ struct tally_events_opts {
  * member leads, modifiers behind a name or a closing brace. `*out` is yours to free.
  * Errors: -EINVAL with the column and, when a name is merely unknown, the nearest one that exists
  * (TALLY_CAUSE_SYNTAX, _UNKNOWN; _UNSUPPORTED for what no PMU has, as writes of an instruction
- * cache; _LIMIT beyond 4096 events); -ENOENT, -EACCES and others when tracefs or a probed file
- * cannot be read; -ENOMEM.
+ * cache, or this one has not, as more bits than a field; _NO_PMU for those of the cores where the
+ * machine shows none; _IO when sysfs cannot be understood; _LIMIT beyond 4096 events, or 256 terms);
+ * -ENOENT, -EACCES and others when tracefs or a probed file cannot be read; -ENOMEM.
  * Since: 0.1
  */
 TALLY_API int tally_events_parse(struct tally_events **out, const char *text,

@@ -177,6 +177,47 @@ int proc_list_ids(int32_t **list, size_t *count, const char *root, const char *p
 	return 0;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	const char *const *x = a, *const *y = b;
+
+	return strverscmp(*x, *y);
+}
+
+void proc_names_done(struct proc_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		free(names->at[i]);
+	vec_done(names);
+}
+
+int proc_list_names(struct proc_names *out, const char *root, const char *path)
+{
+	char full[PATH_MAX];
+	struct dirent *entry;
+
+	*out = (struct proc_names){ 0 };
+	int r = proc_path(full, sizeof(full), root, path);
+	DIR *dir = r < 0 ? NULL : opendir(full);
+	if (!dir)
+		return r < 0 ? r : -errno;
+	while (r == 0 && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		char *name = strdup(entry->d_name), **slot = name ? vec_push(out) : NULL;
+		if (slot)
+			*slot = name;
+		else
+			free(name), r = -ENOMEM;
+	}
+	closedir(dir);
+	if (r < 0)
+		proc_names_done(out);
+	if (out->count)
+		qsort(out->at, out->count, sizeof(*out->at), compare_names);
+	return r;
+}
+
 /* "0 0 4294967295": the ids of the first user namespace, mapped to themselves. */
 bool proc_in_user_namespace(const char *root)
 {

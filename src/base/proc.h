@@ -12,6 +12,11 @@
 
 #include "base/buf.h"
 
+struct proc_names {
+	char **at;
+	size_t count, room;
+};
+
 /* `root` + `path` into `out`. -ENAMETOOLONG when it does not fit. */
 int proc_path(char *out, size_t size, const char *root, const char *path);
 
@@ -35,6 +40,13 @@ int proc_online_cpus(int32_t *cpus, size_t room, const char *root);
 
 /* The numeric entries of a folder (/proc, /proc/PID/task), ascending; `*list` is malloc'ed. */
 int proc_list_ids(int32_t **list, size_t *count, const char *root, const char *path);
+
+/*
+ * The entries of a folder but those that begin with '.', sorted so that numbers in them ascend
+ * (box_2 before box_10). 0 or -errno; the list is then empty.
+ */
+int proc_list_names(struct proc_names *out, const char *root, const char *path);
+void proc_names_done(struct proc_names *names);
 
 /*
  * Whether this process lives in a user namespace of its own, where it may seem to have all

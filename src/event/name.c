@@ -5,6 +5,7 @@
  *	list      = item { separator item }
  *	item      = event | "{" list of events "}" [ ":" modifiers ]
  *	event     = name [ ":" modifiers ]
+ *	          | pmu "/" terms "/" [ [ ":" ] modifiers ]
  *	separator = "," with or without white space around it, or white space
  *
  * What a name is, resolve.c knows: it may have colons of its own.
@@ -47,6 +48,7 @@ enum {
 struct modifiers {
 	uint32_t set;
 	unsigned precise;
+	bool all_modes; /* of the event: see struct found_event */
 };
 
 struct parser {
@@ -133,6 +135,7 @@ static int append_found(struct parser *p, struct found *found, size_t len,
 		if (!e)
 			return error_nomem(p->naming.err, "events");
 		*slot = *modifiers;
+		slot->all_modes = f->all_modes;
 		e->scale = f->scale;
 		memcpy(e->unit, f->unit, sizeof(e->unit));
 		e->per_package = f->per_package;
@@ -166,8 +169,11 @@ static int parse_event(struct parser *p, bool in_group, bool leads)
 	return r;
 }
 
-/* perf(1)'s meaning: naming modes excludes the others, and guests are left out unless named. */
-static uint64_t mode_flags(uint32_t set)
+/*
+ * perf(1)'s meaning: naming modes excludes the others, and guests are left out unless named. A PMU
+ * that cannot tell them apart would refuse to leave out what nobody asked for.
+ */
+static uint64_t mode_flags(const struct modifiers *all)
 {
 	static const struct {
 		uint32_t bit, among;
@@ -179,9 +185,10 @@ static uint64_t mode_flags(uint32_t set)
 		{ MOD_HOST, MOD_HOST | MOD_GUEST, TALLY_ATTR_EXCLUDE_HOST },
 		{ MOD_GUEST, MOD_HOST | MOD_GUEST, TALLY_ATTR_EXCLUDE_GUEST },
 	};
+	uint32_t set = all->set;
 	uint64_t flags = set & MOD_NOT_IDLE ? TALLY_ATTR_EXCLUDE_IDLE : 0;
 
-	if (!(set & (MOD_HOST | MOD_GUEST)))
+	if (!(set & (MOD_HOST | MOD_GUEST)) && !all->all_modes)
 		set |= MOD_HOST;
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
 		if (set & modes[i].among && !(set & modes[i].bit))
@@ -220,12 +227,12 @@ static void apply(const struct parser *p, struct tally_event *e, const struct mo
 {
 	uint64_t precise = all->set & MOD_PRECISEST ? 3 : all->precise;
 
-	e->attr.flags |= mode_flags(all->set) | precise << TALLY_ATTR_PRECISE_IP_SHIFT;
+	e->attr.flags |= mode_flags(all) | precise << TALLY_ATTR_PRECISE_IP_SHIFT;
 	if (all->set & MOD_PINNED && leads)
 		e->attr.flags |= TALLY_ATTR_PINNED;
 	if (all->set & MOD_EXCLUSIVE && leads)
 		e->attr.flags |= TALLY_ATTR_EXCLUSIVE;
-	e->guests_by_default = !(all->set & (MOD_HOST | MOD_GUEST));
+	e->guests_by_default = !(all->set & (MOD_HOST | MOD_GUEST)) && !all->all_modes;
 	e->reads_group = all->set & MOD_READS_GROUP;
 	e->fallback = p->fallback;
 	if (all->set & MOD_PRECISEST)
@@ -253,8 +260,8 @@ static int finish(const struct parser *p, size_t first, size_t end, const struct
 	for (size_t i = first; i < end; i++) {
 		struct tally_event *e = &p->events->list.at[i];
 		const struct modifiers *own = &p->modifiers.at[i];
-		const struct modifiers all = { own->set | group->set,
-					       own->precise + group->precise };
+		const struct modifiers all = { own->set | group->set, own->precise + group->precise,
+					       own->all_modes };
 		if (all.precise > 3)
 			return resolve_fail(&p->naming, where, TALLY_CAUSE_SYNTAX,
 					    "with those of '%s' these are more than three p",

@@ -17,6 +17,7 @@
 #include "event/probe.h"
 #include "event/resolve.h"
 #include "event/table.h"
+#include "event/terms.h"
 #include "event/tracepoint.h"
 
 #define SEPARATORS " \t\n\r\f\v,{}"
@@ -249,19 +250,15 @@ static resolve_source *const sources[] = {
 	resolve_raw,        /* r1a8 */
 	breakpoint_resolve, /* mem:0x1000:w */
 	probe_resolve,      /* uprobe:/bin/sh:main */
+	resolve_terms,      /* cpu/event=1/ */
+	resolve_alias,      /* mem-loads */
 	resolve_tracepoint, /* sched:sched_switch */
 };
 
 int resolve(const struct naming *n, const char *text, size_t len, struct found *out)
 {
-	size_t head = strcspn(text, ":/");
-
 	if (text[0] == ':')
 		return resolve_fail(n, text, TALLY_CAUSE_SYNTAX, "a name is missing before ':'");
-	if (head < len && text[head] == '/')
-		return resolve_fail(n, text + head, TALLY_CAUSE_UNSUPPORTED,
-				    "events of the form pmu/terms/ are not read: give the bits as "
-				    "rNNN");
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		int r = sources[i](n, text, len, out);
 		if (r)

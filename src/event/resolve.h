@@ -32,6 +32,7 @@ struct found_event {
 	double scale;      /* 0: 1.0 */
 	char unit[32];
 	bool per_package, snapshot;
+	bool all_modes; /* its PMU tells no modes apart, so that guests are not left out unasked */
 };
 
 /* What a source answers. */

@@ -343,7 +343,9 @@ static void errors_say_where_and_why(void)
 		{ "LLC-", 1, TALLY_CAUSE_UNKNOWN, "no event" },
 		{ "r", 1, TALLY_CAUSE_UNKNOWN, "no event" },
 		{ "r12345678901234567", 1, TALLY_CAUSE_UNSUPPORTED, "64 bits" },
-		{ "cs,cpu/event=1,umask=2/", 7, TALLY_CAUSE_UNSUPPORTED, "pmu/terms/" },
+		{ "cs,cpu/event=1,umask=2/", 4, TALLY_CAUSE_NO_PMU, "no PMU 'cpu'" },
+		{ "cs,cpu/event=1,umask=2", 7, TALLY_CAUSE_SYNTAX, "not closed" },
+		{ "/event=1/", 1, TALLY_CAUSE_SYNTAX, "PMU is missing" },
 	};
 
 	for (size_t i = 0; i < COUNT(wrong); i++) {
