@@ -192,6 +192,17 @@ int pmus_find(pmus *out, const char *root, const char *name)
 	return r;
 }
 
+int pmu_core_kinds(const char *root)
+{
+	struct proc_names names;
+	int r = pmu_names(&names, root), count = 0;
+
+	for (size_t i = 0; i < names.count; i++)
+		count += may_be_core(root, names.at[i]);
+	proc_names_done(&names);
+	return r == -ENOMEM ? r : count;
+}
+
 void pmus_done(pmus *list)
 {
 	vec_each (list, pmu)

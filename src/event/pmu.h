@@ -53,6 +53,12 @@ struct pmu_alias {
 int pmus_find(pmus *out, const char *root, const char *name);
 void pmus_done(pmus *list);
 
+/*
+ * How many PMUs of cores there are, also those whose CPUs are all offline: with more than one an
+ * event has to say which. 0 or more, -ENOMEM.
+ */
+int pmu_core_kinds(const char *root);
+
 /* Whether `name` of a PMU is meant by `pattern`, as above. */
 bool pmu_is_meant(const char *name, const char *pattern);
 

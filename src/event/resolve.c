@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/proc.h"
 #include "event/breakpoint.h"
+#include "event/hybrid.h"
 #include "event/nearest.h"
 #include "event/probe.h"
 #include "event/resolve.h"
@@ -262,7 +263,7 @@ int resolve(const struct naming *n, const char *text, size_t len, struct found *
 	for (size_t i = 0; i < ARRAY_SIZE(sources); i++) {
 		int r = sources[i](n, text, len, out);
 		if (r)
-			return r < 0 ? r : 0;
+			return r < 0 ? r : hybrid_expand(n, text, out);
 	}
 	return refuse_unknown(n, text, head_length(text, len));
 }

@@ -339,8 +339,6 @@ static int set_alias(const struct applying *a, const struct term *t)
 /* Where cores are of several kinds, the upper half of config says which (Linux 5.13). */
 static int set_generic(const struct applying *a, const struct term *t)
 {
-	pmus cores = { 0 };
-
 	vec_each (a->terms, other)
 		if (other->kind == TERM_FIELD || other->kind == TERM_WORD)
 			return resolve_fail(
@@ -350,11 +348,10 @@ static int set_generic(const struct applying *a, const struct term *t)
 				SHOWN(t->name, t->name_len), a->pmu->name,
 				SHOWN(other->name, other->name_len));
 	find_generic(a->pmu, t, &a->part->type, &a->part->config);
-	int r = a->pmu->core ? pmus_find(&cores, a->n->root, NULL) : 0;
-	if (cores.count > 1)
+	int kinds = a->pmu->core ? pmu_core_kinds(a->n->root) : 0;
+	if (kinds > 1)
 		a->part->config |= (uint64_t)a->pmu->type << 32;
-	pmus_done(&cores);
-	return r == -ENOMEM ? error_nomem(a->n->err, "the PMUs") : 0;
+	return kinds < 0 ? error_nomem(a->n->err, "the PMUs") : 0;
 }
 
 /* Bits that were written come later and hold against these. */
