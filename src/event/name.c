@@ -48,7 +48,7 @@ enum {
 struct modifiers {
 	uint32_t set;
 	unsigned precise;
-	bool all_modes; /* of the event: see struct found_event */
+	bool all_modes, keeps_name; /* of the event: see struct found_event */
 };
 
 struct parser {
@@ -136,6 +136,7 @@ static int append_found(struct parser *p, struct found *found, size_t len,
 			return error_nomem(p->naming.err, "events");
 		*slot = *modifiers;
 		slot->all_modes = f->all_modes;
+		slot->keeps_name = f->keeps_name;
 		e->scale = f->scale;
 		memcpy(e->unit, f->unit, sizeof(e->unit));
 		e->per_package = f->per_package;
@@ -208,7 +209,7 @@ static bool extend_name(struct tally_event *e, const struct modifiers *own,
 			more[n++] = letters[i];
 	for (unsigned i = 0; i < group->precise; i++)
 		more[n++] = 'p';
-	if (!n)
+	if (!n || own->keeps_name)
 		return true;
 	more[n] = '\0';
 	size_t size = strlen(e->name) + n + 2;

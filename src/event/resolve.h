@@ -32,7 +32,8 @@ struct found_event {
 	double scale;      /* 0: 1.0 */
 	char unit[32];
 	bool per_package, snapshot;
-	bool all_modes; /* its PMU tells no modes apart, so that guests are not left out unasked */
+	bool keeps_name; /* it was chosen with name=: modifiers do not become a part of it */
+	bool all_modes;  /* its PMU tells no modes apart, so that guests are not left out unasked */
 };
 
 /* What a source answers. */

@@ -389,6 +389,7 @@ static int set_name(const struct applying *a, const struct term *t)
 				    "a name is missing behind name=");
 	free(a->event->name);
 	a->event->name = strndup(text, len);
+	a->event->keeps_name = true;
 	return a->event->name ? 0 : error_nomem(a->n->err, "an event's name");
 }
 

@@ -253,6 +253,12 @@ static void names_and_periods(void)
 		check_str(tally_event_name(tally_events_at(events, 2)), "a,b");
 	}
 	tally_events_free(events);
+	events = parse("{cpu/event=1,name=stalls/,cpu/event=2/}:u");
+	if (check(events != NULL)) {
+		check_str(tally_event_name(tally_events_at(events, 0)), "stalls");
+		check_str(tally_event_name(tally_events_at(events, 1)), "cpu/event=2/:u");
+	}
+	tally_events_free(events);
 	fakeroot_remove(&root);
 }
 
