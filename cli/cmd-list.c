@@ -17,6 +17,8 @@ struct listing {
 	int64_t kind;     /* the only one to show; -1: all */
 	int64_t last;     /* the kind of the last line */
 	unsigned count, missing;
+	char why[512];     /* the first of those that are missing */
+	bool several_whys; /* another has another reason */
 	bool json;
 };
 
@@ -28,6 +30,7 @@ static const struct {
 	[TALLY_EVENT_SOFTWARE] = { "sw", "Software events" },
 	[TALLY_EVENT_CACHE] = { "cache", "Cache events" },
 	[TALLY_EVENT_TRACEPOINT] = { "tracepoint", "Tracepoints" },
+	[TALLY_EVENT_PMU] = { "pmu", "Events of PMUs" },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -44,7 +47,11 @@ static void print_json(const struct listing *l, const struct tally_event_info *i
 	print_json_member(l->to, "alias", info->alias);
 	print_json_member(l->to, "kind", kinds[info->kind].word);
 	print_json_member(l->to, "description", info->description);
-	fprintf(l->to, ",\"openable\":%s}\n", info->openable ? "true" : "false");
+	print_json_member(l->to, "pmu", info->pmu[0] ? info->pmu : NULL);
+	print_json_member(l->to, "unit", info->unit[0] ? info->unit : NULL);
+	fprintf(l->to, ",\"openable\":%s", info->openable ? "true" : "false");
+	print_json_member(l->to, "why", info->why);
+	fputs("}\n", l->to);
 }
 
 static void print_line(struct listing *l, const struct tally_event_info *info)
@@ -59,9 +66,12 @@ static void print_line(struct listing *l, const struct tally_event_info *info)
 	/* Tracepoints have no description, and can be opened where they are listed. */
 	if (info->kind == TALLY_EVENT_TRACEPOINT)
 		fprintf(l->to, "    %s\n", names);
+	else if (!info->description)
+		fprintf(l->to, "  %c %s%s%s%s\n", info->openable ? ' ' : '-', names,
+			info->unit[0] ? "  (" : "", info->unit, info->unit[0] ? ")" : "");
 	else
 		fprintf(l->to, "  %c %-*s  %s\n", info->openable ? ' ' : '-', NAME_WIDTH, names,
-			info->description ? info->description : "");
+			info->description);
 }
 
 static int show(const struct tally_event_info *info, void *arg)
@@ -72,6 +82,10 @@ static int show(const struct tally_event_info *info, void *arg)
 		return 0;
 	l->count++;
 	l->missing += !info->openable;
+	if (info->why && !l->why[0])
+		snprintf(l->why, sizeof(l->why), "%s", info->why);
+	else if (info->why && strncmp(l->why, info->why, sizeof(l->why) - 1) != 0)
+		l->several_whys = true;
 	if (l->json)
 		print_json(l, info);
 	else
@@ -94,8 +108,9 @@ static void print_notes(const struct listing *l)
 
 	tally_system_read(&system, sizeof(system), NULL, NULL);
 	if (l->missing)
-		fprintf(l->to, "\n- cannot be opened by this user on this machine; 'tally doctor' "
-			       "tells why.\n");
+		fprintf(l->to, "\n- cannot be opened by this user on this machine%s%s.\n",
+			l->several_whys ? "; --json says why" : ": ",
+			l->several_whys ? "" : l->why);
 	if (!system.tracefs[0] && (l->kind < 0 || l->kind == TALLY_EVENT_TRACEPOINT))
 		fprintf(l->to, "\nTracepoints are left out: tracefs is not mounted, or this user "
 			       "may not read it\n('sudo mount -t tracefs nodev "
@@ -124,13 +139,13 @@ static int run(int argc, char **argv)
 	bool json = false;
 	const struct arg table[] = {
 		{ 0, "json", NULL,
-		  "one JSON object a line: event, alias, kind, description, openable", ARG_FLAG,
-		  &json },
+		  "one JSON object a line: event, alias, kind, description, pmu, unit, openable, why",
+		  ARG_FLAG, &json },
 		{ 0 },
 	};
 	const struct args args = {
 		.command = "list",
-		.synopsis = "[OPTIONS] [hw|sw|cache|tracepoint|GLOB]",
+		.synopsis = "[OPTIONS] [hw|sw|cache|pmu|tracepoint|GLOB]",
 		.description =
 			"Lists the events that have a name, for -e of 'tally stat' and "
 			"'tally record'. A GLOB without\n* ? [ matches anywhere in a name. A "

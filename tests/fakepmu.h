@@ -87,6 +87,7 @@ static const struct fakefile fake_server[] = {
 	{ "uncore_imc_free_running_0/type", "40" },
 	{ "uncore_imc_free_running_0/cpumask", "0,28" },
 	{ "uncore_imc_free_running_0/format/event", "config:0-7" },
+	{ "uncore_imc_free_running_0/format/umask", "config:8-15" },
 	{ "uncore_imc_free_running_0/events/read", "event=0xff,umask=0x20" },
 	{ "uncore_cha_0/type", "50" },
 	{ "uncore_cha_0/cpumask", "0,28" },

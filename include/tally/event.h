@@ -184,6 +184,7 @@ enum tally_event_kind {
 	TALLY_EVENT_SOFTWARE,
 	TALLY_EVENT_CACHE,
 	TALLY_EVENT_TRACEPOINT,
+	TALLY_EVENT_PMU, /* an event of a PMU's events/ in sysfs: pmu/name/ */
 };
 
 struct tally_event_info {
@@ -191,13 +192,21 @@ struct tally_event_info {
 	const char *alias;       /* another name for the same event, or NULL */
 	const char *description; /* one line, or NULL */
 	uint32_t kind;           /* enum tally_event_kind */
-	uint32_t openable; /* whether this user can open it here, found by trying; tracepoints: 1 */
+	/*
+	 * Whether this user can open it here, found by trying; 1 also for what is not tried:
+	 * tracepoints, and events whose parameters have to be given ("core=?" in the name).
+	 */
+	uint32_t openable;
+	const char *pmu;  /* its name, that of all its boxes where there are several; "": none */
+	const char *unit; /* as tally_event_unit() */
+	const char *why;  /* it cannot be opened: a line for people; NULL when it can */
 };
 
 /*
  * Calls `fn` for every event that there is a name for and that matches `glob` (fnmatch(3); NULL:
- * all), by kind and name, until it returns non-zero, which is then returned. Tracepoints are left
- * out when tracefs cannot be read. Errors: -ENOMEM. Since: 0.1
+ * all), kind by kind (hardware, software, cache, PMUs, tracepoints) and by name, until it returns
+ * non-zero, which is then returned. Tracepoints are left out when tracefs cannot be read, PMUs when
+ * sysfs cannot. `info` and its texts are borrowed for the call. Errors: -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_event_each(const char *glob, const struct tally_events_opts *opts,
 			       int (*fn)(const struct tally_event_info *info, void *arg), void *arg,

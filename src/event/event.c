@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of events, what each is, and the tour of all that have a name. */
+/* The list of events, and what each is. */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/sys.h"
 #include "event/event.h"
-#include "event/open.h"
 #include "event/table.h"
-#include "event/tracepoint.h"
 
 #define FALLBACKS                                                                        \
 	(TALLY_FALLBACK_PRECISE | TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY | \
@@ -272,68 +268,4 @@ bool tally_event_inherit_refused(const struct tally_event *event)
 const char *tally_event_compromise(const struct tally_event *event)
 {
 	return event->compromise[0] ? event->compromise : NULL;
-}
-
-struct tour {
-	const char *glob, *root;
-	int (*fn)(const struct tally_event_info *info, void *arg);
-	void *arg;
-};
-
-static bool matches(const struct tour *t, const char *name)
-{
-	return name && (!t->glob || fnmatch(t->glob, name, 0) == 0);
-}
-
-/* Opened for this thread and closed again; user mode alone is good enough. */
-static bool opens_here(const struct table_entry *entry, const char *root)
-{
-	struct tally_event e = { .fallback = TALLY_FALLBACK_USER_ONLY };
-
-	tally_attr_init(&e.attr, entry->type, entry->config);
-	e.attr.flags = TALLY_ATTR_DISABLED | TALLY_ATTR_EXCLUDE_GUEST;
-	struct tally_attr attr = e.attr;
-	int fd = event_open(&e, &attr, 0, -1, -1, root, NULL);
-	if (fd >= 0)
-		sys()->close(fd);
-	return fd >= 0;
-}
-
-static int visit_tracepoint(const char *name, void *arg)
-{
-	const struct tour *t = arg;
-	const struct tally_event_info info = {
-		.name = name,
-		.kind = TALLY_EVENT_TRACEPOINT,
-		.openable = 1,
-	};
-
-	return matches(t, name) ? t->fn(&info, t->arg) : 0;
-}
-
-int tally_event_each(const char *glob, const struct tally_events_opts *opts,
-		     int (*fn)(const struct tally_event_info *info, void *arg), void *arg,
-		     struct tally_error *err)
-{
-	struct tally_events_opts o;
-	struct table_entry e;
-	int r = events_opts_read(&o, opts, err);
-
-	struct tour t = { glob, o.root, fn, arg };
-	for (size_t i = 0; r == 0 && table_at(i, &e); i++) {
-		if (!matches(&t, e.name) && !matches(&t, e.alias))
-			continue;
-		const struct tally_event_info info = {
-			.name = e.name,
-			.alias = e.alias,
-			.description = e.description,
-			.kind = e.kind,
-			.openable = opens_here(&e, o.root),
-		};
-		r = fn(&info, arg);
-	}
-	if (r)
-		return r;
-	r = tracepoint_each(o.root, visit_tracepoint, &t);
-	return r == -ENOMEM ? error_nomem(err, "the names of tracepoints") : r;
 }

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from tapcli import main, need, run, tally, test
+from tapcli import main, need, run, skip, tally, test
 
 PRINT_ATTRS = os.environ.get("PRINT_ATTRS", "print-attrs-is-not-built")
 BITS = {"pinned": 2, "exclusive": 3, "exclude_user": 4, "exclude_kernel": 5, "exclude_hv": 6, "exclude_idle": 7,
@@ -26,6 +26,14 @@ SPELLINGS = ["l1-d-write-miss", "L1-data-misses-stores", "L2-prefetch-misses", "
              "btb-load-misses", "bpc-Reference", "node", "LLC-ops", "LLC-misses", "L1-dcache-prefetches-refs"]
 BREAKPOINTS = ["mem:0x1000", "mem:4096:x", "mem:0x1001/1", "mem:0x1002/2:w", "mem:0x1000/8:rw:u", "mem:0x1000:w:u",
                "mem:0x1000:u", "mem:0x1000:x:u", "mem:0x1000:wr", "{mem:0x1000:w,mem:0x2000/1:rw}:u"]
+# Of PMUs that most machines have. perf 6.1 ors the bits of two terms of one field, so that there are none here.
+MSR = "/sys/bus/event_source/devices/msr"
+MSR_TERMS = ["msr/tsc/", "msr/event=5/", "msr/event/", "msr/event=010/", "msr/event=0x10/", "msr/config=0x12/",
+             "msr/r3c/", "msr/tsc,event=5/", "msr/event=5,tsc/", "msr/tsc=1/", "msr/TSC/", "msr//", "tsc", "tsc:u",
+             "msr/tsc/u", "msr/tsc/k", "msr/tsc,name=foo/", "msr/event=0xffffffffffffffff/"]
+SOFTWARE_TERMS = ["software/config=2/", "software/config=0x3/u", "breakpoint/config=0/"]
+MSR_REFUSED = ["msr/event=3c/", "msr/xyz=1/", "msr/tsc,/", "msr/,tsc/", "msr/event=-1/", "MSR/tsc/",
+               "msr/event=0x10000000000000000/", "msr/event=1", "msr/tsc/x"]
 REFUSED = ["cycles:uu", "cycles:x", "cycles:pppp", "CYCLES", "llc", "cycels", "cs}", "cs,,cs"]
 
 
@@ -80,7 +88,7 @@ def agree_on_all(texts):
 @test
 def every_listed_name_and_alias_is_perfs():
     events = [json.loads(line) for line in tally("list", "--json").stdout.splitlines()]
-    names = [n for e in events if e["kind"] != "tracepoint" for n in (e["event"], e["alias"]) if n]
+    names = [n for e in events if e["kind"] not in ("tracepoint", "pmu") for n in (e["event"], e["alias"]) if n]
     assert len(names) > 50
     agree_on_all(names)
 
@@ -93,6 +101,38 @@ def other_spellings_of_caches():
 @test
 def modifiers_and_groups():
     agree_on_all(MODIFIERS)
+
+
+def agree_on_bits(text):
+    """Which guests are left out of PMUs that tell no modes apart perf finds out by trying."""
+    ours, theirs = our_attrs(text), perf_attrs(text)
+    assert ours and theirs, f"{text}: ours {ours}, perf's {theirs}"
+    guest = 1 << BITS["exclude_guest"]
+    ours, theirs = ([(t, c, f & ~guest) for t, c, f in without_repeats(attrs)] for attrs in (ours, theirs))
+    assert ours == without_repeats(theirs), f"{text}: ours {ours}, perf's {theirs}"
+
+
+@test
+def terms_of_pmus():
+    for text in SOFTWARE_TERMS:
+        agree_on_bits(text)
+    if not os.path.exists(MSR):
+        skip("this machine has no msr PMU")
+    for text in MSR_TERMS:
+        agree_on_bits(text)
+    for text in MSR_REFUSED:
+        assert (our_attrs(text), perf_attrs(text)) == (None, None), text
+
+
+@test
+def events_of_pmus_are_listed_as_perf_does():
+    """perf list mounts tracefs when it can, so that it gets mounts of its own."""
+    listed = run("unshare", "-m", need("perf"), "list", "pmu")
+    if listed.returncode != 0:
+        skip("perf list needs mounts of its own, which this user may not have")
+    theirs = set(re.findall(r"^\s+(\S+/\S+/)\s+\[Kernel PMU event\]", listed.stdout, flags=re.M))
+    ours = {json.loads(line)["event"] for line in tally("list", "pmu", "--json").stdout.splitlines()}
+    assert {e for e in theirs if "_" not in e} <= ours, f"ours {sorted(ours)}, perf's {sorted(theirs)}"
 
 
 @test
