@@ -33,7 +33,7 @@
  *					patterns as uncore_[ci]*
  *	cpu/r1a8/, cpu/config=0x1a8/	the words config and config1 to config4 themselves
  *	cpu/...,name=stalls/		what the event is called
- *	cpu/...,period=1000/		its own sampling period; freq= its samples a second
+ *	cpu/...,period=1000/		its own period when it is sampled; freq= samples a second
  *
  * Numbers of terms are decimal, or hex after 0x.
  *

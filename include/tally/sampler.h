@@ -36,6 +36,7 @@ enum tally_sampler_flags {
 
 struct tally_sampler_opts {
 	uint32_t size, flags; /* enum tally_sampler_flags */
+	/* For all events but those whose names have their own (pmu/.../ with period= or freq=). */
 	uint64_t freq;        /* samples a second and CPU; 0 with period 0: 4000, as perf */
 	uint64_t period;      /* events a sample; wins over freq */
 	uint64_t sample_type; /* TALLY_SAMPLE_* bits beyond IP, TID, TIME, PERIOD and CPU */

@@ -39,6 +39,12 @@ struct event_part {
 
 typedef VEC(struct event_part) event_parts;
 
+/* How often it is to be sampled by what its name says; counters do not heed it. */
+struct event_rate {
+	uint64_t period, freq; /* one of them, or both 0 */
+	bool by_default;       /* a vendor's table recommends it: what the sampler is told holds */
+};
+
 struct tally_event {
 	char *name;
 	struct tally_attr attr, granted;
@@ -48,6 +54,7 @@ struct tally_event {
 	double scale;      /* 0: 1.0 */
 	char unit[32];     /* "": by the attr */
 	bool per_package, snapshot;
+	struct event_rate rate;
 	uint32_t index, leader, group_size;
 	uint32_t fallback; /* enum tally_fallback */
 	bool reads_group, weak, opened;

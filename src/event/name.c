@@ -141,6 +141,7 @@ static int append_found(struct parser *p, struct found *found, size_t len,
 		memcpy(e->unit, f->unit, sizeof(e->unit));
 		e->per_package = f->per_package;
 		e->snapshot = f->snapshot;
+		e->rate = f->rate;
 		e->parts = f->parts;
 		f->parts = (event_parts){ 0 }; /* now the event's */
 		e->text = f->text;

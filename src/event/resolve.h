@@ -32,6 +32,7 @@ struct found_event {
 	double scale;      /* 0: 1.0 */
 	char unit[32];
 	bool per_package, snapshot;
+	struct event_rate rate;
 	bool keeps_name; /* it was chosen with name=: modifiers do not become a part of it */
 	bool all_modes;  /* its PMU tells no modes apart, so that guests are not left out unasked */
 };

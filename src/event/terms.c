@@ -403,10 +403,10 @@ static int set_rate(const struct applying *a, const struct term *t)
 	if (!t->value || !value)
 		return resolve_fail(a->n, term_place(a->where, t), TALLY_CAUSE_SYNTAX,
 				    "%.*s needs a number above 0", SHOWN(t->name, t->name_len));
-	a->event->attr.sample_period = value;
-	a->event->attr.flags &= ~TALLY_ATTR_FREQ;
-	if (t->kind == TERM_FREQ)
-		a->event->attr.flags |= TALLY_ATTR_FREQ;
+	bool freq = t->kind == TERM_FREQ;
+	a->event->rate = (struct event_rate){ .period = freq ? 0 : value,
+					      .freq = freq ? value : 0,
+					      .by_default = a->where != NULL };
 	return 0;
 }
 

@@ -20,7 +20,8 @@
  * Applies the `len` bytes at `text` to the PMUs that `pmu` stands for (pmus_find(); NULL: those of
  * the cores), and fills in `out`, which is zeroed: one part for each PMU, the attr as of the first,
  * and what events/ says of scale and unit. `where` is the place in n->text that errors point to;
- * NULL when `text` itself lies in n->text, behind `pmu` and a '/'.
+ * NULL when `text` itself lies in n->text, behind `pmu` and a '/'. A period in terms from elsewhere
+ * is a recommendation.
  * 0 or -errno explained. What `out` got is the caller's to free in both cases.
  */
 int terms_apply(const struct naming *n, const char *pmu, const char *text, size_t len,

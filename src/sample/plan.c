@@ -51,16 +51,23 @@
 	 TALLY_ATTR_INHERIT | TALLY_ATTR_FREQ | TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL | \
 	 TALLY_ATTR_USE_CLOCKID | TALLY_ATTR_WRITE_BACKWARD)
 
+/* What a name asks for is for this event alone, and so holds against what is asked for all. */
 static void set_rate(struct tally_attr *attr, const struct tally_event *event,
 		     const struct tally_sampler_opts *opts)
 {
-	/* As with perf(1), for tracepoints and breakpoints. */
-	if (!opts->freq && !opts->period && event_is_hit(event)) {
+	const struct event_rate *own = &event->rate;
+	bool for_all = opts->freq || opts->period;
+	bool heeded = (own->freq || own->period) && !(own->by_default && for_all);
+	uint64_t freq = heeded ? own->freq : opts->freq;
+	uint64_t period = heeded ? own->period : opts->period;
+
+	/* Each hit is a sample, as with perf(1), of tracepoints and breakpoints. */
+	if (!freq && !period && event_is_hit(event)) {
 		attr->sample_period = attr->sample_period ? attr->sample_period : 1;
-	} else if (opts->period) {
-		attr->sample_period = opts->period;
+	} else if (period) {
+		attr->sample_period = period;
 	} else {
-		attr->sample_period = opts->freq ? opts->freq : DEFAULT_FREQ;
+		attr->sample_period = freq ? freq : DEFAULT_FREQ;
 		attr->flags |= TALLY_ATTR_FREQ;
 	}
 }

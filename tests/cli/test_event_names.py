@@ -108,7 +108,7 @@ def agree_on_bits(text):
     ours, theirs = our_attrs(text), perf_attrs(text)
     assert ours and theirs, f"{text}: ours {ours}, perf's {theirs}"
     guest = 1 << BITS["exclude_guest"]
-    ours, theirs = ([(t, c, f & ~guest) for t, c, f in without_repeats(attrs)] for attrs in (ours, theirs))
+    ours, theirs = ([(t, c, f & ~guest, *more) for t, c, f, *more in without_repeats(attrs)] for attrs in (ours, theirs))
     assert ours == without_repeats(theirs), f"{text}: ours {ours}, perf's {theirs}"
 
 

@@ -256,8 +256,10 @@ static struct tally_events *events_of(const char *text)
 	struct tally_error err;
 
 	check_int(tally_events_parse(&events, text,
-				     TALLY_OPTS(events, .fallback = TALLY_FALLBACK_CPU_CLOCK |
-								    TALLY_FALLBACK_NEWER_BITS),
+				     TALLY_OPTS(events,
+						.fallback = TALLY_FALLBACK_CPU_CLOCK |
+							    TALLY_FALLBACK_NEWER_BITS,
+						.root = root.path),
 				     &err),
 		  0);
 	return events;
@@ -503,6 +505,28 @@ static void attrs_are_as_the_contract_says(void)
 	     (struct tally_sampler_opts){ .flags = TALLY_SAMPLER_CALLCHAIN,
 					  .sample_type = TALLY_SAMPLE_ADDR },
 	     look_at_attrs);
+}
+
+static void look_at_own_rates(struct tally_sampler *s)
+{
+	check_u64(fake.events[0].attr.sample_period, 1000);
+	check_u64(fake.events[1].attr.sample_period, 99);
+	check_u64(fake.events[2].attr.sample_period, tally_sampler_rate(s, 2) ? 4000 : 5000);
+	check(!(fake.events[0].attr.flags & TALLY_ATTR_FREQ));
+	check(fake.events[1].attr.flags & TALLY_ATTR_FREQ);
+}
+
+static void a_name_may_have_its_own_rate(void)
+{
+	const struct tally_sampler_opts rates[] = { { 0 }, { .period = 5000 } };
+
+	for (int i = 0; i < 2; i++) {
+		fake_reset();
+		make_root(ROOT);
+		fakeroot_file(&root, "/sys/bus/event_source/devices/software/type", "1\n");
+		with("software/cs,period=1000/,software/config=2,freq=99/,cs", &thread, rates[i],
+		     look_at_own_rates);
+	}
 }
 
 static void look_at_command(struct tally_sampler *s)
@@ -878,6 +902,7 @@ int main(void)
 	tap_run(a_thread_that_starts_meanwhile_is_found);
 	tap_run(every_failure_leaves_nothing_behind);
 	tap_run(attrs_are_as_the_contract_says);
+	tap_run(a_name_may_have_its_own_rate);
 	tap_run(a_command_starts_with_its_exec);
 	tap_run(groups_stay_groups);
 	tap_run(losses_are_summed_where_the_kernel_tells);

@@ -243,13 +243,15 @@ static void names_and_periods(void)
 	if (check(events != NULL) && check(tally_events_count(events) == 3)) {
 		const struct tally_event *e = tally_events_at(events, 0);
 		check_str(tally_event_name(e), "stalls");
-		check_u64(tally_event_attr(e)->sample_period, 1000);
+		check_u64(tally_event_attr(e)->sample_period, 0); /* counters have none */
+		check_u64(e->rate.period, 1000);
+		check(!e->rate.freq && !e->rate.by_default);
 		check_u64(tally_event_attr(e)->flags,
 			  TALLY_ATTR_EXCLUDE_KERNEL | TALLY_ATTR_EXCLUDE_HV | GUEST);
 		e = tally_events_at(events, 1);
 		check_str(tally_event_name(e), "cpu/freq=99,event=2/");
-		check_u64(tally_event_attr(e)->sample_period, 99);
-		check_u64(tally_event_attr(e)->flags, TALLY_ATTR_FREQ | GUEST);
+		check(e->rate.freq == 99 && !e->rate.period);
+		check_u64(tally_event_attr(e)->flags, GUEST);
 		check_str(tally_event_name(tally_events_at(events, 2)), "a,b");
 	}
 	tally_events_free(events);
@@ -416,7 +418,7 @@ static void terms_from_elsewhere(void)
 	struct found_event *e = found_add(&found, 0, 0);
 	check_int(terms_apply(&n, "cpu", terms, strlen(terms), text + 3, e), 0);
 	check_u64(e->attr.config, 0x20d1);
-	check_u64(e->attr.sample_period, 100007);
+	check(e->rate.period == 100007 && e->rate.by_default);
 	check_int(e->parts.count, 1);
 	e = found_add(&found, 0, 0);
 	terms = "event=0xd1,umsk=0x20";
