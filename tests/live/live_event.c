@@ -78,6 +78,35 @@ static void listed_as_openable_means_that_it_opens(void)
 		  1 << TALLY_EVENT_HARDWARE | 1 << TALLY_EVENT_SOFTWARE | 1 << TALLY_EVENT_CACHE);
 }
 
+/* The time stamp counter never stands still, so that it has gone on between two readings. */
+static void an_event_of_a_pmu_counts(void)
+{
+	struct tally_events *events;
+	struct tally_counter *counter;
+	struct tally_count before, after;
+	const struct tally_target self = { .scope = TALLY_SCOPE_SELF };
+
+	if (access("/sys/bus/event_source/devices/msr/events/tsc", R_OK) < 0)
+		tap_skip("this machine has no PMU msr with an event tsc");
+	require(tally_events_parse(&events, "msr/tsc/", NULL, &err) == 0);
+	int r = tally_counter_open(&counter, tally_events_at(events, 0), &self, NULL, &err);
+	if (r == -EACCES || r == -EPERM) {
+		tally_events_free(events);
+		tap_skip("this user may not count with a PMU that counts the kernel too");
+	}
+	if (r < 0)
+		printf("# %s\n", err.text);
+	require(r == 0);
+	check_int(tally_counter_enable(counter), 0);
+	check_int(tally_counter_read(counter, &before), 0);
+	check_int(tally_counter_read(counter, &after), 0);
+	check_int(after.state, TALLY_COUNT_EXACT);
+	check(after.value > before.value);
+	check_str(tally_event_compromise(tally_events_at(events, 0)), NULL);
+	tally_counter_close(counter);
+	tally_events_free(events);
+}
+
 /* Each page of a fresh private map faults once, in user mode. */
 static void page_faults_are_those_of_the_program(void)
 {
@@ -197,6 +226,7 @@ static void errnos_of_the_kernel(void)
 int main(void)
 {
 	tap_run(listed_as_openable_means_that_it_opens);
+	tap_run(an_event_of_a_pmu_counts);
 	tap_run(page_faults_are_those_of_the_program);
 	tap_run(cycles_or_the_clock);
 	tap_run(hardware_counts_or_says_why_not);
