@@ -342,6 +342,11 @@ bool pmu_has_alias(const char *root, const char *pmu, const char *name)
 	return spelling(found, sizeof(found), root, pmu, name) == 0;
 }
 
+bool pmu_spells_alias(const char *root, const char *pmu, const char *name)
+{
+	return !is_beside(name) && exists(root, pmu, "/events", name);
+}
+
 /* A factor as the kernel writes it, whatever the program's locale has for a point. */
 static bool parse_scale(const char *text, double *out)
 {

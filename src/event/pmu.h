@@ -74,8 +74,9 @@ int pmu_field(struct pmu_field *out, const char *root, const char *pmu, const ch
 /* Reads "config:0-7,32-35". false: it is no such text. */
 bool pmu_parse_field(struct pmu_field *out, const char *text);
 
-/* Whether events/NAME is there, and how it is spelled there: case does not matter, as with perf. */
+/* Whether events/NAME is there, by any spelling as with perf, or by this one alone (quicker). */
 bool pmu_has_alias(const char *root, const char *pmu, const char *name);
+bool pmu_spells_alias(const char *root, const char *pmu, const char *name);
 
 /* What events/NAME and the files beside it say. 0; -ENOENT; -EINVAL, -EFBIG; other -errno. */
 int pmu_alias(struct pmu_alias *out, const char *root, const char *pmu, const char *name);

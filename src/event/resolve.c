@@ -167,12 +167,15 @@ static int refuse_unknown(const struct naming *n, const char *name, size_t len)
 	struct nearest near;
 	int shown = len > RESOLVE_MAX_NAME ? RESOLVE_MAX_NAME : (int)len;
 
+	if (terms_refuse_bare(n, name, len))
+		return -EINVAL;
 	nearest_init(&near, name, len);
 	for (size_t i = 0; table_at(i, &e); i++) {
 		nearest_offer(&near, e.name);
 		if (e.alias)
 			nearest_offer(&near, e.alias);
 	}
+	terms_offer(&near, n->root);
 	if (tracepoint_each(n->root, compare_bare, &bare) == -ENOMEM)
 		return error_nomem(n->err, "the names of tracepoints");
 	if (!bare.found[0] && !near.name[0])

@@ -143,7 +143,7 @@ static int find_owners(struct owners *o, const struct naming *n, const char *ali
 		return r == -ENOMEM ? error_nomem(n->err, "the PMUs") : 0;
 	for (size_t i = 0; i < names.count; i++)
 		if (strlen(names.at[i]) <= PMU_MAX_NAME &&
-		    pmu_has_alias(n->root, names.at[i], alias))
+		    pmu_spells_alias(n->root, names.at[i], alias))
 			add_owner(o, names.at[i]);
 	proc_names_done(&names);
 	return 0;
@@ -159,12 +159,47 @@ static bool are_cores(const struct naming *n, const char *alias)
 		bool core = false;
 		vec_each (&cores, c)
 			core |= !strcmp(c->name, names.at[i]);
-		if (pmu_has_alias(n->root, names.at[i], alias) != core)
+		if (pmu_spells_alias(n->root, names.at[i], alias) != core)
 			all = false;
 	}
 	proc_names_done(&names);
 	pmus_done(&cores);
 	return all;
+}
+
+bool terms_refuse_bare(const struct naming *n, const char *name, size_t len)
+{
+	char pmu[RESOLVE_MAX_NAME + 1];
+	struct proc_names names;
+	bool found = false;
+
+	if (!resolve_copy(pmu, name, len) || !len || pmu_names(&names, n->root) < 0)
+		return false;
+	for (size_t i = 0; !found && i < names.count; i++)
+		found = !strpbrk(pmu, "*?[") && pmu_is_meant(names.at[i], pmu);
+	proc_names_done(&names);
+	if (found)
+		resolve_fail(n, name, TALLY_CAUSE_UNKNOWN,
+			     "'%s' is a PMU, not an event: name one of its events, as %s/.../; "
+			     "'tally list %s/' shows them",
+			     pmu, pmu, pmu);
+	return found;
+}
+
+void terms_offer(struct nearest *near, const char *root)
+{
+	struct proc_names pmu_list, aliases;
+
+	if (pmu_names(&pmu_list, root) < 0)
+		return;
+	for (size_t i = 0; i < pmu_list.count; i++) {
+		if (pmu_aliases(&aliases, root, pmu_list.at[i]) < 0)
+			continue;
+		for (size_t k = 0; k < aliases.count; k++)
+			nearest_offer(near, aliases.at[k]);
+		proc_names_done(&aliases);
+	}
+	proc_names_done(&pmu_list);
 }
 
 int resolve_alias(const struct naming *n, const char *text, size_t len, struct found *out)

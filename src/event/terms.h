@@ -14,6 +14,7 @@
 #ifndef EVENT_TERMS_H
 #define EVENT_TERMS_H
 
+#include "event/nearest.h"
 #include "event/resolve.h"
 
 /*
@@ -29,6 +30,12 @@ int terms_apply(const struct naming *n, const char *pmu, const char *text, size_
 
 /* Says that `name` (NULL: that of the cores) is no PMU here, and what comes nearest to it. */
 int terms_refuse_pmu(const struct naming *n, const char *where, const char *name);
+
+/* Explains a name that is that of a PMU without its slashes; false when it is not. */
+bool terms_refuse_bare(const struct naming *n, const char *name, size_t len);
+
+/* Offers the names of the events of all PMUs, for a name that nothing has. */
+void terms_offer(struct nearest *near, const char *root);
 
 /* pmu/terms/ */
 resolve_source resolve_terms;

@@ -131,7 +131,11 @@ def events_of_pmus_are_listed_as_perf_does():
     if listed.returncode != 0:
         skip("perf list needs mounts of its own, which this user may not have")
     theirs = set(re.findall(r"^\s+(\S+/\S+/)\s+\[Kernel PMU event\]", listed.stdout, flags=re.M))
-    ours = {json.loads(line)["event"] for line in tally("list", "pmu", "--json").stdout.splitlines()}
+    events = [json.loads(line) for line in tally("list", "pmu", "--json").stdout.splitlines()]
+    for event in events:
+        assert event["kind"] == "pmu" and event["event"].startswith(event["pmu"] + "/"), event
+        assert event["openable"] == (event["why"] is None), event
+    ours = {event["event"] for event in events}
     assert {e for e in theirs if "_" not in e} <= ours, f"ours {sorted(ours)}, perf's {sorted(theirs)}"
 
 

@@ -382,6 +382,9 @@ static void errors_say_where_and_why(void)
 		{ "zzzzzzzzz/clockticks/", 1, TALLY_CAUSE_UNKNOWN, "devices" },
 		{ "../cpu/event=1/", 1, TALLY_CAUSE_UNKNOWN, "no PMU '..'" },
 		{ "cpu_core/cycles/", 1, TALLY_CAUSE_UNKNOWN, "here the cores have cpu" },
+		{ "cs,power:u", 4, TALLY_CAUSE_UNKNOWN, "'power' is a PMU" },
+		{ "uncore_imc", 1, TALLY_CAUSE_UNKNOWN, "as uncore_imc/.../" },
+		{ "cs,energy-pgk", 4, TALLY_CAUSE_UNKNOWN, "nearest is 'energy-pkg'" },
 		{ "cs,clockticks", 4, TALLY_CAUSE_UNKNOWN,
 		  "of PMU 'uncore_cha' and of PMU 'uncore_imc'" },
 	};
