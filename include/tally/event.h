@@ -75,6 +75,12 @@ struct tally_events_opts {
 	uint32_t fallback; /* enum tally_fallback; 0: give up nothing but newer bits */
 	uint32_t reserved;
 	const char *root; /* folder above /sys and /proc; NULL: the real one. Borrowed. */
+	/*
+	 * Folder of vendors' event tables in perf's JSON: one with a mapfile.csv and a folder for
+	 * each CPU model, as tools/perf/pmu-events/arch/x86 of the kernel, or a model's folder
+	 * itself. Their names compare without regard to case. NULL: none. Borrowed.
+	 */
+	const char *tables;
 };
 
 /*
