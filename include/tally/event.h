@@ -22,6 +22,8 @@
  *						later does not inherit probes: a compromise says so
  *	group:name				tracepoints, from tracefs; a pattern as sched:* is an
  *						event for each that matches
+ *	skl::MEM_LOAD_RETIRED:L3_MISS		a vendor's name by libpfm4, where that is installed;
+ *	MEM_LOAD_RETIRED.L3_MISS		without its PMU when nothing else is called so
  *
  * and events of the PMUs in /sys/bus/event_source/devices:
  *

@@ -15,6 +15,7 @@
 #include "event/breakpoint.h"
 #include "event/hybrid.h"
 #include "event/nearest.h"
+#include "event/pfm.h"
 #include "event/probe.h"
 #include "event/resolve.h"
 #include "event/table.h"
@@ -142,6 +143,8 @@ static int resolve_raw(const struct naming *n, const char *text, size_t len, str
 	return one_event(n, out, TALLY_TYPE_RAW, config, name_len);
 }
 
+#define VENDOR_HINT "; names of CPU vendors are known with libpfm4 installed or their tables given"
+
 /* A tracepoint that is given without its group. */
 struct bare {
 	const char *wanted;
@@ -179,9 +182,10 @@ static int refuse_unknown(const struct naming *n, const char *name, size_t len)
 	if (tracepoint_each(n->root, compare_bare, &bare) == -ENOMEM)
 		return error_nomem(n->err, "the names of tracepoints");
 	if (!bare.found[0] && !near.name[0])
-		return resolve_fail(n, name, TALLY_CAUSE_UNKNOWN,
-				    "there is no event '%.*s': 'tally list' shows those there are",
-				    shown, name);
+		return resolve_fail(
+			n, name, TALLY_CAUSE_UNKNOWN,
+			"there is no event '%.*s': 'tally list' shows those there are%s", shown,
+			name, pfm_could_know(name, len) ? VENDOR_HINT : "");
 	return resolve_fail(n, name, TALLY_CAUSE_UNKNOWN,
 			    "there is no event '%.*s', the nearest is '%s'", shown, name,
 			    bare.found[0] ? bare.found : near.name);
@@ -256,6 +260,7 @@ static resolve_source *const sources[] = {
 	probe_resolve,      /* uprobe:/bin/sh:main */
 	resolve_terms,      /* cpu/event=1/ */
 	resolve_alias,      /* mem-loads */
+	resolve_pfm,        /* skl::INST_RETIRED */
 	resolve_tracepoint, /* sched:sched_switch */
 };
 
