@@ -13,6 +13,7 @@ HEADERS = {
     "attr": "event", "event": "event", "record": "event",
     "target": "count", "launch": "count", "count": "count", "counter": "count", "freeze": "count", "group": "count",
     "signal": "count",
+    "metric": "count",
     "ring": "sample", "sampler": "sample",
     "reader": "perfdata", "writer": "perfdata",
     "maps": "image", "symbolizer": "image",

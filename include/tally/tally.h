@@ -16,7 +16,8 @@
  *	freeze.h    holds a process still while counters are attached
  *	counter.h   one event on a target
  *	group.h     events counted together
- *	signal.h	signals at overflows
+ *	signal.h    signals at overflows
+ *	metric.h    formulas over counts
  *	record.h    records: bytes to structs and back
  *	ring.h      the memory that the kernel writes records into
  *	sampler.h   many rings for a target
@@ -33,6 +34,7 @@
 #include <tally/freeze.h>
 #include <tally/group.h>
 #include <tally/launch.h>
+#include <tally/metric.h>
 #include <tally/record.h>
 #include <tally/ring.h>
 #include <tally/sampler.h>
