@@ -128,7 +128,7 @@ struct tally_metric_value {
 
 /*
  * Computes it from results; see above for which of them it takes. Of two with the same label the
- * first. `ctx` may be NULL. Allocates nothing for formulas of up to 64 operands and operators, and
+ * first. `ctx` may be NULL. Allocates nothing for up to 64 results, operands and operators, and
  * may be called by several threads at once.
  * Errors: -ENODATA with the reason: an event is not among the results (TALLY_CAUSE_ARGUMENT), could
  * not be opened or read (_UNSUPPORTED), never ran (_LIMIT), modes differ, a division by zero, a

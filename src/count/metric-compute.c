@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "count/metric.h"
 
-/* Nodes and events that are computed on the stack. */
+/* Nodes, events and results that are held on the stack. */
 #define SMALL 64
 
 /* Each has an int64_t that is equal to it. */
@@ -37,7 +37,8 @@ struct run {
 	const struct tally_result *results;
 	uint32_t count;
 	struct tally_metric_context ctx;
-	struct bound *bound;
+	struct metric_key *keys; /* of the results' labels */
+	struct bound *bound;     /* of the events */
 };
 
 static bool is_whole(double v)
@@ -132,13 +133,12 @@ static uint8_t choose_modes(const struct run *run)
 		if (want->modeless || want->names_modes)
 			continue;
 		for (uint32_t i = 0; i < run->count; i++) {
-			struct metric_key key;
-			metric_key(&key, run->results[i].label);
-			if (!metric_key_same(want, &key) || seen & 1ull << key.modes)
+			uint8_t modes = run->keys[i].modes;
+			if (seen & 1ull << modes || !metric_key_same(want, &run->keys[i]))
 				continue;
-			seen |= 1ull << key.modes;
-			if (!events[key.modes]++)
-				first[kinds++] = key.modes;
+			seen |= 1ull << modes;
+			if (!events[modes]++)
+				first[kinds++] = modes;
 		}
 	}
 	for (uint8_t i = 1; i < kinds; i++)
@@ -148,22 +148,18 @@ static uint8_t choose_modes(const struct run *run)
 	return kinds ? first[best] : 0;
 }
 
-/* Whether the result is the event's, and it or another of its modes is kept. true: it is found. */
-static bool bind_to(struct bound *bound, const struct metric_key *want, const char *label,
-		    uint32_t i, uint8_t modes)
+/* Keeps the result when it is the event's, or is so in other modes. true: none is better. */
+static bool bind_to(struct bound *bound, const struct metric_key *want,
+		    const struct metric_key *key, uint32_t i, uint8_t modes)
 {
-	struct metric_key key;
-
-	metric_key(&key, label);
-	if (metric_key_same(want, &key)) {
-		uint8_t in = want->names_modes ? want->modes : modes;
-		if (want->modeless || key.modes == in) {
+	if (metric_key_same(want, key)) {
+		if (want->modeless || key->modes == (want->names_modes ? want->modes : modes)) {
 			bound->result = i + 1;
 			return true;
 		}
 		if (!bound->other)
 			bound->other = i + 1;
-	} else if (metric_key_clocks(want, &key) && !bound->result) {
+	} else if (metric_key_clocks(want, key) && !bound->result) {
 		bound->result = i + 1; /* until the clock that is asked for is found */
 	}
 	return false;
@@ -171,12 +167,13 @@ static bool bind_to(struct bound *bound, const struct metric_key *want, const ch
 
 static void bind(struct run *run)
 {
+	for (uint32_t i = 0; i < run->count; i++)
+		metric_key(&run->keys[i], run->results[i].label);
 	uint8_t modes = choose_modes(run);
-
 	for (uint32_t e = 0; e < run->metric->events.count; e++)
 		for (uint32_t i = 0; i < run->count; i++)
-			if (bind_to(&run->bound[e], &run->metric->events.at[e].key,
-				    run->results[i].label, i, modes))
+			if (bind_to(&run->bound[e], &run->metric->events.at[e].key, &run->keys[i],
+				    i, modes))
 				break;
 }
 
@@ -380,11 +377,13 @@ int tally_metric_compute(const struct tally_metric *metric, const struct tally_r
 {
 	struct computed few_values[SMALL], *values = few_values;
 	struct bound few_bound[SMALL] = { 0 };
+	struct metric_key few_keys[SMALL];
 	struct run run = {
 		.metric = metric,
 		.results = results,
 		.count = count,
 		.bound = few_bound,
+		.keys = few_keys,
 	};
 
 	int r = opts_read(&run.ctx, sizeof(run.ctx), 0, ctx, err);
@@ -395,7 +394,9 @@ int tally_metric_compute(const struct tally_metric *metric, const struct tally_r
 		values = calloc(metric->nodes.count, sizeof(*values));
 		run.bound = calloc(metric->nodes.count, sizeof(*run.bound));
 	}
-	if (values && run.bound)
+	if (count > SMALL)
+		run.keys = calloc(count, sizeof(*run.keys));
+	if (values && run.bound && run.keys)
 		r = run_nodes(&run, values, out, err);
 	else
 		r = error_nomem(err, "the values of a metric");
@@ -403,5 +404,7 @@ int tally_metric_compute(const struct tally_metric *metric, const struct tally_r
 		free(values);
 	if (run.bound != few_bound)
 		free(run.bound);
+	if (run.keys != few_keys)
+		free(run.keys);
 	return r;
 }
