@@ -284,7 +284,7 @@ int metric_is_cpu(const char *id, const char *root)
 {
 	char identity[CPU_IDENTITY_MAX];
 
-	if (cpu_identity(identity, root) < 0)
+	if (cpu_identity(identity, root, -1) < 0)
 		return -ENODATA;
 	return cpu_matches(id, identity);
 }
@@ -311,6 +311,6 @@ bool metric_cpu_model(const char *vendor, const char *root, unsigned *family, un
 	char identity[CPU_IDENTITY_MAX];
 	size_t len = strlen(vendor);
 
-	return cpu_identity(identity, root) == 0 && !strncmp(identity, vendor, len) &&
+	return cpu_identity(identity, root, -1) == 0 && !strncmp(identity, vendor, len) &&
 	       sscanf(identity + len, "-%u-%x", family, model) == 2;
 }
