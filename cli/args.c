@@ -72,6 +72,19 @@ static enum verdict read_whole(const char *text, uint64_t least, uint64_t *out)
 	return verdict;
 }
 
+static enum verdict read_signed(const char *text, int64_t *out)
+{
+	bool negative = *text == '-';
+	uint64_t number = 0;
+	enum verdict verdict = read_whole(text + negative, 0, &number);
+
+	if (verdict == TAKEN && number > INT64_MAX)
+		return TOO_BIG;
+	if (verdict == TAKEN)
+		*out = negative ? -(int64_t)number : (int64_t)number;
+	return verdict;
+}
+
 static enum verdict read_size(const char *text, uint64_t *out)
 {
 	static const char units[] = "BKMG";
@@ -107,6 +120,7 @@ static enum verdict add_text(struct texts *list, const char *value)
 {
 	if (list->count == sizeof(list->at) / sizeof(*list->at))
 		return TOO_BIG;
+	list->after[list->count] = list->behind ? list->behind->count : 0;
 	list->at[list->count++] = value;
 	return TAKEN;
 }
@@ -117,6 +131,9 @@ static enum verdict store(const struct arg *arg, const char *value, bool negated
 	case ARG_FLAG:
 		*(bool *)arg->to = !negated;
 		return TAKEN;
+	case ARG_LEVEL:
+		++*(unsigned *)arg->to;
+		return TAKEN;
 	case ARG_TEXT:
 	case ARG_MAYBE_TEXT:
 		*(const char **)arg->to = value ? value : "";
@@ -125,6 +142,8 @@ static enum verdict store(const struct arg *arg, const char *value, bool negated
 		return add_text(arg->to, value);
 	case ARG_U64:
 		return read_whole(value, 0, arg->to);
+	case ARG_I64:
+		return read_signed(value, arg->to);
 	case ARG_COUNT:
 		return read_whole(value, 1, arg->to);
 	case ARG_SIZE:
@@ -142,6 +161,7 @@ static const struct {
 	const char *what, *most;
 } expected[] = {
 	[ARG_U64] = { "a whole number", "18446744073709551615" },
+	[ARG_I64] = { "a whole number", "9223372036854775807" },
 	[ARG_COUNT] = { "a whole number above 0", "18446744073709551615" },
 	[ARG_SIZE] = { "a number of bytes, as 512K or 8M", "18446744073709551615 bytes" },
 	[ARG_SECONDS] = { "a number of seconds, 0.000000001 at least", "1000000000 seconds" },
@@ -187,7 +207,8 @@ static const char *negate(char *to, size_t size, const char *name)
 
 static void add_option(struct scan *scan, const struct arg *a, int i)
 {
-	int value = a->kind == ARG_FLAG         ? no_argument
+	bool bare = a->kind == ARG_FLAG || a->kind == ARG_LEVEL;
+	int value = bare                        ? no_argument
 		    : a->kind == ARG_MAYBE_TEXT ? optional_argument
 						: required_argument;
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -12,132 +11,46 @@
 #include "term.h"
 #include "watch.h"
 
-/* perf stat's defaults; on CPUs a clock of the task would stand still. */
-#define DEFAULT_REST \
-	",context-switches,cpu-migrations,page-faults,cycles,instructions,branches,branch-misses"
-
-/* perf's limit is 100; ours only keeps a slip of the finger from running for years. */
-#define MAX_REPEAT 1000000
-
 /* One call of the command. */
 struct job {
 	struct stat_options options;
 	struct targets targets; /* of the options; count 0: the command itself */
 	struct tally_events *events;
 	struct stat_result result;
+	struct stat_counters *counters; /* of the run that is being counted */
 	struct watch watch;
+	double began, printed; /* when counting did, and up to when it was printed */
+	double begins;         /* when it will, after a delay; 0: at once */
+	uint64_t intervals;    /* how many were printed */
+	int tick_error;        /* of the library, -errno */
 	FILE *to;
 	char *const *argv; /* the command, *argv NULL: none */
 	int status;        /* what to exit with */
 };
 
-static const char examples[] =
-	"  tally stat -- make -j8                 count what a build does\n"
-	"  tally stat -r 5 -e page-faults -- ls   mean and spread of five runs\n"
-	"  tally stat -e '{cycles,instructions}:u' -p 1234 --duration 10\n";
-
-static void parse_options(struct job *s, int argc, char **argv)
+static bool on_cpus(const struct job *s)
 {
-	struct stat_options *o = &s->options;
-	const struct arg table[] = {
-		{ 'e', "event", "LIST", "events to count, as 'tally list' shows them", ARG_TEXTS,
-		  &o->events },
-		{ 'a', "all-cpus", NULL, "count on all CPUs", ARG_FLAG, &o->target.all },
-		{ 'C', "cpu", "LIST", "count on these CPUs, as 0-3,8", ARG_TEXT, &o->target.cpus },
-		{ 'p', "pid", "PID", "count a running process, its threads and their children",
-		  ARG_TEXT, &o->target.pids },
-		{ 't', "tid", "TID", "count a running thread alone", ARG_TEXT, &o->target.tids },
-		{ 'i', "no-inherit", NULL, "do not count children and new threads", ARG_FLAG,
-		  &o->no_inherit },
-		{ 'n', "null", NULL, "count nothing, only measure times", ARG_FLAG, &o->null_run },
-		{ 'r', "repeat", "N", "run the command N times: mean and spread; 0: for ever",
-		  ARG_U64, &o->repeat },
-		{ 0, "duration", "SECONDS", "stop then; a command gets SIGTERM", ARG_SECONDS,
-		  &o->duration },
-		{ 'o', "output", "FILE", "results to FILE instead of stderr; -: to stdout",
-		  ARG_TEXT, &o->output },
-		{ 'j', "json", NULL, "results as JSON, one object a line", ARG_FLAG, &o->json },
-		{ 'B', "big-num", NULL, "separate thousands (default)", ARG_FLAG, &o->big_num },
-		{ 'v', "verbose", NULL, "also raw counts and times of each event", ARG_FLAG,
-		  &o->verbose },
-		{ 0 },
-	};
-	const struct args args = {
-		.command = "stat",
-		.synopsis = "[OPTIONS] [--] CMD [ARG...]",
-		.description =
-			"Counts events while CMD runs, or with -p, -t, -a or -C what runs "
-			"already.\nExits with CMD's status; 126 or 127 when it cannot be run.",
-		.examples = examples,
-		.table = table,
-	};
-
-	o->repeat = 1;
-	o->big_num = true;
-	int at = args_parse(&args, argc, argv);
-	s->argv = at < 0 ? NULL : argv + at;
-	s->status = at < 0 ? args_status(at) : EXIT_DONE;
-}
-
-static bool check_options(struct job *s)
-{
-	const struct stat_options *o = &s->options;
-
-	if (!targets_parse(&s->targets, &o->target, "stat"))
-		return false;
-	if (!*s->argv && !s->targets.count) {
-		complain("stat", "there is nothing to count: name a command, or -p, -t, -a or -C");
-		hint("tally stat -- CMD [ARG...]");
-		return false;
-	}
-	if (!*s->argv && o->repeat != 1) {
-		complain("stat", "-r repeats a command, and there is none");
-		return false;
-	}
-	if (o->repeat > MAX_REPEAT) {
-		complain("stat", "-r: at most %d runs; 0 runs for ever", MAX_REPEAT);
-		return false;
-	}
-	if (o->null_run && o->events.count) {
-		complain("stat", "-n counts nothing, so -e cannot be combined with it");
-		return false;
-	}
-	return true;
-}
-
-/* The lists of all -e joined, or the default; malloc'ed. */
-static char *event_text(const struct job *s)
-{
-	const struct texts *given = &s->options.events;
-	bool on_cpus = s->targets.count && s->targets.at[0].scope == TALLY_SCOPE_CPUS;
-	size_t size = 128;
-
-	for (unsigned i = 0; i < given->count; i++)
-		size += strlen(given->at[i]) + 1;
-	char *text = malloc(size), *end = text;
-	if (!text)
-		return NULL;
-	*end = '\0';
-	for (unsigned i = 0; i < given->count; i++)
-		end += sprintf(end, "%s%s", i ? "," : "", given->at[i]);
-	if (!given->count)
-		sprintf(text, "%s%s", on_cpus ? "cpu-clock" : "task-clock", DEFAULT_REST);
-	return text;
+	return s->targets.count && s->targets.at[0].scope == TALLY_SCOPE_CPUS;
 }
 
 static int make_rows(struct job *s)
 {
 	uint32_t count = s->events ? tally_events_count(s->events) : 0;
+	struct stat_result *result = &s->result;
 
-	s->result.rows = calloc(count ? count : 1, sizeof(*s->result.rows));
-	if (!s->result.rows) {
+	result->rows = calloc(count + 1, sizeof(*result->rows));
+	if (s->options.table)
+		result->walls = calloc(s->options.repeat, sizeof(*result->walls));
+	if (!result->rows || (s->options.table && !result->walls)) {
 		complain("stat", "no memory for the results");
 		return EXIT_FAILED;
 	}
-	s->result.count = count;
+	result->count = count;
+	result->by = s->options.by;
 	for (uint32_t i = 0; i < count; i++)
-		s->result.rows[i].event = tally_events_at(s->events, i);
-	return EXIT_DONE;
+		result->rows[i] = (struct stat_row){ .event = tally_events_at(s->events, i),
+						     .cgroup = NO_CGROUP };
+	return stat_set_filters(&s->options, s->events);
 }
 
 static int parse_events(struct job *s)
@@ -147,7 +60,7 @@ static int parse_events(struct job *s)
 		.fallback = TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY,
 	};
 	struct tally_error err = { 0 };
-	char *text = s->options.null_run ? NULL : event_text(s);
+	char *text = s->options.null_run ? NULL : stat_event_text(&s->options, on_cpus(s));
 
 	if (!text)
 		return s->options.null_run ? make_rows(s) : EXIT_FAILED;
@@ -162,21 +75,27 @@ static int parse_events(struct job *s)
 
 static int open_output(struct job *s)
 {
-	const char *path = s->options.output;
-	int fd;
+	const struct stat_options *o = &s->options;
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (o->append ? O_APPEND : O_TRUNC), fd;
 
 	s->to = stderr;
-	if (path && !strcmp(path, "-"))
+	if (o->output && !strcmp(o->output, "-")) {
 		s->to = stdout;
-	else if (path) {
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	} else if (o->output) {
+		fd = open(o->output, flags, 0666);
 		s->to = fd < 0 ? NULL : fdopen(fd, "w");
-		if (!s->to) {
-			complain("stat", "cannot write to '%s': %s", path, strerror(errno));
-			return EXIT_FAILED;
-		}
+	} else if (o->log_fd != UINT64_MAX) {
+		fd = o->log_fd > INT32_MAX ? -1 : fcntl((int)o->log_fd, F_DUPFD_CLOEXEC, 3);
+		s->to = fd < 0 ? NULL : fdopen(fd, "w");
 	}
-	return EXIT_DONE;
+	if (s->to)
+		return EXIT_DONE;
+	if (o->output)
+		complain("stat", "cannot write to '%s': %s", o->output, strerror(errno));
+	else
+		complain("stat", "cannot write to descriptor %llu: %s",
+			 (unsigned long long)o->log_fd, strerror(errno));
+	return EXIT_FAILED;
 }
 
 static int close_output(struct job *s)
@@ -193,14 +112,6 @@ static int close_output(struct job *s)
 	return EXIT_FAILED;
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int failed(struct job *s, const struct tally_error *err)
 {
 	complain("stat", "%s", err->text);
@@ -210,34 +121,6 @@ static int failed(struct job *s, const struct tally_error *err)
 	return -1;
 }
 
-/* Lets the command go and waits for its end, its times into the result. */
-static int run_command(struct job *s, struct tally_launch *launch)
-{
-	struct tally_error err = { 0 };
-	struct tally_exit end;
-
-	if (tally_launch_go(launch, &err) < 0)
-		return failed(s, &err);
-	if (watch_command(&s->watch, launch, s->options.duration, &end, &err) < 0) {
-		tally_launch_kill(launch, SIGKILL);
-		return failed(s, &err);
-	}
-	moments_add(&s->result.wall, (double)end.wall_ns * 1e-9);
-	moments_add(&s->result.user, (double)end.user_ns * 1e-9);
-	moments_add(&s->result.sys, (double)end.sys_ns * 1e-9);
-	s->status = end.status;
-	return 0;
-}
-
-static int watch_others(struct job *s)
-{
-	double start = now();
-
-	watch_targets(&s->watch, &s->targets, s->options.duration);
-	moments_add(&s->result.wall, now() - start);
-	return 0;
-}
-
 static int count_failed(struct job *s, const char *what, int code)
 {
 	complain("stat", "cannot %s the counters: %s", what, strerror(-code));
@@ -245,62 +128,222 @@ static int count_failed(struct job *s, const char *what, int code)
 	return -1;
 }
 
+static void print(struct job *s)
+{
+	const struct stat_options *o = &s->options;
+
+	if (o->quiet)
+		return;
+	if (o->json)
+		stat_print_json(s->to, &s->result);
+	else if (o->separator)
+		stat_print_csv(s->to, &s->result, o->separator);
+	else if (o->interval_ms)
+		stat_print_interval(s->to, &s->result, o, s->intervals);
+	else
+		stat_print_table(s->to, &s->result, o, s->argv);
+	fflush(s->to);
+}
+
+/* Prints what was counted since the last time. */
+static int print_interval(struct job *s, double now)
+{
+	int r = stat_read(s->counters, &s->result);
+
+	if (r < 0)
+		return r;
+	stat_take_interval(&s->result, now - s->printed);
+	s->result.interval = now - s->began;
+	print(s);
+	s->printed = now;
+	s->intervals++;
+	return 0;
+}
+
+static bool counted_out(const struct job *s)
+{
+	return s->options.interval_count && s->intervals == s->options.interval_count;
+}
+
+/* The time of the next interval, where the ones that are over already are left out. */
+static double next_interval(const struct job *s, double now)
+{
+	double length = (double)s->options.interval_ms * 1e-3;
+
+	if (s->options.interval_ms == 0)
+		return 0;
+	return s->began + length * ((double)(uint64_t)((now - s->began) / length) + 1);
+}
+
+static void begin(struct job *s, double now)
+{
+	s->began = s->printed = now;
+	s->begins = 0;
+	s->result.disabled = false;
+}
+
+/* See struct watch: the end of the delay, and of each interval. */
+static double tick(void *arg, double now)
+{
+	struct job *s = arg;
+
+	if (s->begins > 0) {
+		s->tick_error = stat_enable(s->counters);
+		begin(s, now);
+	} else {
+		s->tick_error = print_interval(s, now);
+	}
+	return s->tick_error < 0 || counted_out(s) ? TICK_STOP : next_interval(s, now);
+}
+
+static void set_ticks(struct job *s, double now)
+{
+	begin(s, now);
+	if (s->options.delay_ms > 0) {
+		s->begins = now + (double)s->options.delay_ms * 1e-3;
+		s->result.disabled = true;
+	}
+	s->watch.tick = tick;
+	s->watch.tick_arg = s;
+	s->watch.tick_at = s->begins > 0 ? s->begins : next_interval(s, now);
+}
+
+static double duration(const struct stat_options *o)
+{
+	return o->timeout_ms ? (double)o->timeout_ms * 1e-3 : o->duration;
+}
+
+/* Lets the command go and waits for its end, its times into the result. */
+static int run_command(struct job *s, struct tally_launch *launch)
+{
+	struct stat_result *result = &s->result;
+	struct tally_error err = { 0 };
+	struct tally_exit end;
+
+	if (tally_launch_go(launch, &err) < 0)
+		return failed(s, &err);
+	if (watch_command(&s->watch, launch, duration(&s->options), &end, &err) < 0) {
+		tally_launch_kill(launch, SIGKILL);
+		return failed(s, &err);
+	}
+	bool delayed = s->options.delay_ms > 0;
+	moments_add(&result->wall, delayed ? watch_now() - s->began : (double)end.wall_ns * 1e-9);
+	moments_add(&result->user, (double)end.user_ns * 1e-9);
+	moments_add(&result->sys, (double)end.sys_ns * 1e-9);
+	moments_add(&result->rss, (double)end.max_rss_bytes);
+	s->status = end.status;
+	return 0;
+}
+
+static int watch_others(struct job *s)
+{
+	watch_targets(&s->watch, &s->targets, duration(&s->options));
+	moments_add(&s->result.wall, watch_now() - s->began);
+	return 0;
+}
+
+/* What was counted when all is over. */
+static int take_results(struct job *s)
+{
+	struct stat_result *result = &s->result;
+	bool last = s->options.interval_ms && !counted_out(s) && s->begins == 0;
+	int r = s->tick_error;
+
+	if (r == 0 && s->options.interval_ms)
+		r = last ? print_interval(s, watch_now()) : 0;
+	else if (r == 0)
+		r = stat_read(s->counters, result);
+	if (r < 0)
+		return count_failed(s, "read", r);
+	if (!s->options.interval_ms)
+		stat_take_run(result);
+	if (result->walls)
+		result->walls[result->runs - 1] = result->wall.last;
+	return 0;
+}
+
 /* Counts one run with open counters; a command of its own is counted from its exec on. */
-static int count_run(struct job *s, struct stat_counters *counters, struct tally_launch *launch)
+static int count_run(struct job *s, struct tally_launch *launch)
 {
 	bool others = s->targets.count > 0;
-	int r = others ? stat_enable(counters) : 0;
+	int r = others && s->options.delay_ms == 0 ? stat_enable(s->counters) : 0;
 
 	if (r < 0)
 		return count_failed(s, "start", r);
+	set_ticks(s, watch_now());
 	if ((launch ? run_command(s, launch) : watch_others(s)) < 0)
 		return -1;
-	r = others ? stat_disable(counters) : 0;
-	if (r == 0)
-		r = stat_read(counters, &s->result);
-	if (r < 0)
-		return count_failed(s, "read", r);
-	stat_take_run(&s->result);
-	return 0;
+	r = others ? stat_disable(s->counters) : 0;
+	return r < 0 ? count_failed(s, "stop", r) : take_results(s);
+}
+
+/* The command itself; after a delay it is a process like any other, which no exec enables. */
+static void aim_at(struct targets *own, const struct tally_launch *launch, bool delayed)
+{
+	own->count = 1;
+	own->at[0] = (struct tally_target){
+		.scope = delayed ? TALLY_SCOPE_PROCESS : TALLY_SCOPE_COMMAND,
+		.id = tally_launch_pid(launch),
+	};
 }
 
 static int open_and_run(struct job *s)
 {
 	struct tally_launch *launch = NULL;
-	struct stat_counters *counters = NULL;
-	struct targets own = { .count = 1 };
+	struct targets own = { 0 };
 	struct tally_error err = { 0 };
 	int r = -1;
 
 	if (*s->argv && watch_launch(&s->watch, &launch, s->argv, &err) < 0)
 		return failed(s, &err);
 	if (launch)
-		own.at[0] = (struct tally_target){ .scope = TALLY_SCOPE_COMMAND,
-						   .id = tally_launch_pid(launch) };
-	if (stat_open(&counters, &s->result, s->events, s->targets.count ? &s->targets : &own,
+		aim_at(&own, launch, s->options.delay_ms > 0);
+	if (stat_open(&s->counters, &s->result, s->events, s->targets.count ? &s->targets : &own,
 		      &s->options, &err) < 0)
 		failed(s, &err);
 	else
-		r = count_run(s, counters, launch);
-	stat_close(counters);
+		r = count_run(s, launch);
+	stat_close(s->counters);
+	s->counters = NULL;
 	tally_launch_close(launch);
 	return r;
 }
 
-static void print(struct job *s)
+/* Runs what --pre or --post say; a run without them would measure something else. */
+static int run_beside(struct job *s, const char *option, const char *text)
 {
-	if (s->options.json)
-		stat_print_json(s->to, &s->result);
-	else
-		stat_print_table(s->to, &s->result, &s->options, s->argv);
-	fflush(s->to);
+	char shell[] = "sh", flag[] = "-c", *copy = text ? strdup(text) : NULL;
+	char *const argv[] = { shell, flag, copy, NULL };
+	struct tally_launch *launch = NULL;
+	struct tally_error err = { 0 };
+	struct tally_exit end = { 0 };
+	int r = 0;
+
+	if (!text)
+		return 0;
+	if (!copy || watch_launch(&s->watch, &launch, argv, &err) < 0 ||
+	    tally_launch_go(launch, &err) < 0 ||
+	    watch_command(&s->watch, launch, 0, &end, &err) < 0)
+		r = failed(s, &err);
+	else if (end.status) {
+		complain("stat", "%s: '%s' exited with %d", option, text, end.status);
+		s->status = EXIT_FAILED;
+		r = -1;
+	}
+	tally_launch_close(launch);
+	free(copy);
+	return r;
 }
 
-static void forget_runs(struct stat_result *result)
+static int one_run(struct job *s)
 {
-	for (uint32_t i = 0; i < result->count; i++)
-		result->rows[i] = (struct stat_row){ .event = result->rows[i].event };
-	*result = (struct stat_result){ .rows = result->rows, .count = result->count };
+	int r = run_beside(s, "--pre", s->options.pre);
+
+	s->watch.tick_at = 0;
+	if (r == 0 && !s->watch.stopped)
+		r = open_and_run(s);
+	s->watch.tick_at = 0;
+	return r == 0 ? run_beside(s, "--post", s->options.post) : r;
 }
 
 /* All runs; -r 0 shows each by itself, since there is no last one. */
@@ -310,38 +353,64 @@ static void count(struct job *s)
 	int r = 0;
 
 	for (uint64_t i = 0; (!wanted || i < wanted) && r == 0 && !s->watch.stopped; i++) {
-		r = open_and_run(s);
+		r = one_run(s);
 		if (r == 0 && !wanted) {
 			print(s);
-			forget_runs(&s->result);
+			stat_forget(&s->result);
 		}
 	}
-	if (s->result.runs)
+	if (s->options.interval_ms) {
+		if (r == 0 && !s->options.json && !s->options.separator && !s->options.quiet)
+			stat_print_notes(s->to, &s->result, false);
+	} else if (s->result.runs) {
 		print(s);
+	}
+}
+
+/* Counts, and answers what to exit with. */
+static int count_to_output(struct job *s)
+{
+	int r = open_output(s);
+
+	if (r == EXIT_DONE && watch_start(&s->watch, "stat")) {
+		s->status = EXIT_DONE;
+		count(s);
+		watch_stop(&s->watch);
+	} else {
+		s->status = EXIT_FAILED;
+	}
+	if (s->to && close_output(s) != EXIT_DONE && s->status == EXIT_DONE)
+		s->status = EXIT_FAILED;
+	return s->status;
+}
+
+/* perf ends by the signal that ended its counting, so that a shell's loop ends too. */
+static void end_by_signal(const struct job *s)
+{
+	if (!s->watch.signal || *s->argv)
+		return;
+	signal(s->watch.signal, SIG_DFL);
+	raise(s->watch.signal);
 }
 
 static int run(int argc, char **argv)
 {
 	struct job s = { 0 };
 
-	parse_options(&s, argc, argv);
+	s.status = stat_options_parse(&s.options, argc, argv, &s.argv);
 	if (!s.argv)
 		return s.status;
-	if (!check_options(&s))
+	if (!targets_parse(&s.targets, &s.options.target, "stat") ||
+	    !stat_options_check(&s.options, &s.targets, *s.argv))
 		return EXIT_USAGE;
 	s.status = parse_events(&s);
 	if (s.status == EXIT_DONE)
-		s.status = open_output(&s);
-	if (s.status == EXIT_DONE && !watch_start(&s.watch, "stat"))
-		s.status = EXIT_FAILED;
-	if (s.status == EXIT_DONE) {
-		count(&s);
-		watch_stop(&s.watch);
-	}
-	if (s.to && close_output(&s) != EXIT_DONE && s.status == EXIT_DONE)
-		s.status = EXIT_FAILED;
+		s.status = count_to_output(&s);
+	stat_keys_free(&s.result);
 	free(s.result.rows);
+	free(s.result.walls);
 	tally_events_free(s.events);
+	end_by_signal(&s);
 	return s.status;
 }
 

@@ -6,12 +6,22 @@
 #include <string.h>
 
 #include "stat.h"
+#include "topology.h"
 
 /* An event or a group on one target; one of the two is set. */
 struct unit {
 	uint32_t leader;
 	struct tally_counter *counter;
 	struct tally_group *group;
+	uint32_t *keys;  /* by place, indices of the result's; NULL: all is summed ... */
+	uint32_t key;    /* ... under this one */
+	uint32_t places; /* that `keys` has */
+};
+
+/* Counters are opened on each of these. */
+struct aim {
+	const struct tally_target *target;
+	uint32_t cgroup;
 };
 
 struct stat_counters {
@@ -25,6 +35,7 @@ void moments_add(struct moments *m, double value)
 	double off = value - m->mean;
 
 	m->n++;
+	m->last = value;
 	m->mean += off / (double)m->n;
 	m->m2 += off * (value - m->mean);
 }
@@ -41,8 +52,8 @@ static void close_unit(struct unit *unit)
 {
 	tally_counter_close(unit->counter);
 	tally_group_close(unit->group);
-	unit->counter = NULL;
-	unit->group = NULL;
+	free(unit->keys);
+	*unit = (struct unit){ 0 };
 }
 
 /*
@@ -63,8 +74,45 @@ static bool is_missing(const struct tally_error *err)
 	}
 }
 
-static int open_unit(struct unit *unit, struct tally_events *events,
-		     const struct tally_target *target, const struct stat_options *options,
+static int no_memory(struct tally_error *err)
+{
+	*err = (struct tally_error){ -ENOMEM, TALLY_CAUSE_MEMORY, "no memory for the counters" };
+	return -ENOMEM;
+}
+
+static uint32_t places_of(const struct unit *unit, const struct tally_place **places)
+{
+	return unit->group ? tally_group_places(unit->group, places)
+			   : tally_counter_places(unit->counter, places);
+}
+
+/* Finds out what each place is summed for. */
+static int find_keys(struct unit *unit, struct stat_result *result, uint32_t cgroup,
+		     struct tally_error *err)
+{
+	const struct tally_place *places, none = { -1, -1 };
+	uint32_t count = places_of(unit, &places);
+
+	if (result->by == BY_ALL) {
+		const struct stat_key *key = stat_key_of(result, &none, cgroup);
+		unit->key = key ? (uint32_t)(key - result->keys) : 0;
+		return key ? 0 : no_memory(err);
+	}
+	unit->keys = calloc(count + 1, sizeof(*unit->keys));
+	if (!unit->keys)
+		return no_memory(err);
+	unit->places = count;
+	for (uint32_t p = 0; p < count; p++) {
+		const struct stat_key *key = stat_key_of(result, &places[p], cgroup);
+		if (!key)
+			return no_memory(err);
+		unit->keys[p] = (uint32_t)(key - result->keys);
+	}
+	return 0;
+}
+
+static int open_unit(struct unit *unit, struct tally_events *events, const struct aim *aim,
+		     struct stat_result *result, const struct stat_options *options,
 		     struct tally_error *err)
 {
 	struct tally_event *event = tally_events_at(events, unit->leader);
@@ -72,29 +120,32 @@ static int open_unit(struct unit *unit, struct tally_events *events,
 		.size = sizeof(opts),
 		.flags = options->no_inherit ? TALLY_COUNTER_NO_INHERIT : 0,
 	};
+	int r;
 
 	if (tally_event_group_size(event) > 1)
-		return tally_group_open(&unit->group, events, unit->leader, target, &opts, err);
-	return tally_counter_open(&unit->counter, event, target, &opts, err);
+		r = tally_group_open(&unit->group, events, unit->leader, aim->target, &opts, err);
+	else
+		r = tally_counter_open(&unit->counter, event, aim->target, &opts, err);
+	return r < 0 ? r : find_keys(unit, result, aim->cgroup, err);
 }
 
 /* Opens one leader on all targets, or on none. */
 static int open_leader(struct stat_counters *counters, uint32_t leader, struct tally_events *events,
-		       const struct targets *targets, const struct stat_options *options,
-		       struct tally_error *err)
+		       const struct targets *targets, struct stat_result *result,
+		       const struct stat_options *options, struct tally_error *err)
 {
 	uint32_t first = counters->count;
 
 	for (uint32_t t = 0; t < targets->count; t++) {
-		struct unit *unit = &counters->units[counters->count];
+		const struct aim aim = { &targets->at[t], NO_CGROUP };
+		struct unit *unit = &counters->units[counters->count++];
 		*unit = (struct unit){ .leader = leader };
-		int r = open_unit(unit, events, &targets->at[t], options, err);
+		int r = open_unit(unit, events, &aim, result, options, err);
 		if (r < 0) {
 			while (counters->count > first)
 				close_unit(&counters->units[--counters->count]);
 			return r;
 		}
-		counters->count++;
 	}
 	return 0;
 }
@@ -113,38 +164,82 @@ static int all_forbidden(const struct stat_counters *counters, const struct stat
 	return 0;
 }
 
+/* CPUs are listed in order, also those where nothing could be opened. */
+static bool list_cpus(struct stat_result *result, const struct targets *targets)
+{
+	const struct tally_target *target = &targets->at[0];
+	int32_t *online = calloc(MAX_CPUS, sizeof(*online));
+	const int32_t *cpus = target->cpu_count ? targets->cpus : online;
+	uint32_t count = target->cpu_count;
+	bool good = online && (count || topology_online(online, &count));
+
+	for (uint32_t i = 0; good && i < count; i++) {
+		const struct tally_place place = { -1, cpus[i] };
+		struct stat_key *key = stat_key_of(result, &place, NO_CGROUP);
+		good = key;
+		if (key)
+			key->cpus++;
+	}
+	free(online);
+	return good;
+}
+
+/* The keys that are known before anything is open. */
+static bool list_keys(struct stat_result *result, const struct targets *targets)
+{
+	bool good = true;
+
+	if (result->by == BY_ALL) {
+		const struct tally_place place = { -1, -1 };
+		return stat_key_of(result, &place, NO_CGROUP);
+	}
+	if (result->by != BY_THREAD)
+		return result->key_count || list_cpus(result, targets);
+	for (uint32_t t = 0; good && t < targets->count; t++) {
+		const struct tally_place place = { targets->at[t].id, -1 };
+		good = stat_key_of(result, &place, NO_CGROUP);
+	}
+	return good;
+}
+
+static int open_all(struct stat_counters *counters, struct stat_result *result,
+		    struct tally_events *events, const struct targets *targets,
+		    const struct stat_options *options, struct tally_error *err)
+{
+	struct tally_error why;
+
+	for (uint32_t i = 0; i < result->count;) {
+		uint32_t end = i + tally_event_group_size(result->rows[i].event);
+		int r = open_leader(counters, i, events, targets, result, options, &why);
+		if (r < 0 && !is_missing(&why)) {
+			*err = why;
+			return r;
+		}
+		for (; i < end; i++)
+			result->rows[i].error = r < 0 ? why : (struct tally_error){ 0 };
+	}
+	return all_forbidden(counters, result, err);
+}
+
 int stat_open(struct stat_counters **out, struct stat_result *result, struct tally_events *events,
 	      const struct targets *targets, const struct stat_options *options,
 	      struct tally_error *err)
 {
 	struct stat_counters *counters = calloc(1, sizeof(*counters));
-	struct tally_error why;
-	int r = -ENOMEM;
+	int r = no_memory(err);
 
 	if (!counters)
 		goto fail;
 	counters->units = calloc((size_t)result->count * targets->count + 1, sizeof(struct unit));
 	counters->scratch = calloc(result->count + 1, sizeof(*counters->scratch));
-	if (!counters->units || !counters->scratch)
+	if (!counters->units || !counters->scratch || !list_keys(result, targets))
 		goto fail;
-	for (uint32_t i = 0; i < result->count;) {
-		uint32_t members = tally_event_group_size(result->rows[i].event);
-		r = open_leader(counters, i, events, targets, options, &why);
-		if (r < 0 && !is_missing(&why)) {
-			*err = why;
-			goto fail;
-		}
-		for (uint32_t end = i + members; i < end; i++)
-			result->rows[i].error = r < 0 ? why : (struct tally_error){ 0 };
-	}
-	r = all_forbidden(counters, result, err);
+	r = open_all(counters, result, events, targets, options, err);
 	if (r < 0)
 		goto fail;
 	*out = counters;
 	return 0;
 fail:
-	if (!counters || !counters->units || !counters->scratch)
-		*err = (struct tally_error){ r, TALLY_CAUSE_MEMORY, "no memory for the counters" };
 	stat_close(counters);
 	return r;
 }
@@ -173,31 +268,65 @@ int stat_disable(struct stat_counters *counters)
 	return switch_all(counters, tally_counter_disable, tally_group_disable);
 }
 
-static int read_unit(const struct stat_counters *counters, const struct unit *unit, uint32_t *size)
+static void add_count(struct stat_cell *cell, const struct tally_count *count)
 {
-	*size = unit->group ? tally_group_size(unit->group) : 1;
+	if (cell->places++)
+		tally_count_add(&cell->now, count);
+	else
+		cell->now = *count;
+}
+
+/* Reads a unit at one place, or summed. */
+static int read_unit(const struct stat_counters *counters, const struct unit *unit, uint32_t place)
+{
+	uint32_t size = unit->group ? tally_group_size(unit->group) : 1;
+
+	if (!unit->keys && unit->group)
+		return tally_group_read(unit->group, counters->scratch, size);
+	if (!unit->keys)
+		return tally_counter_read(unit->counter, counters->scratch);
 	if (unit->group)
-		return tally_group_read(unit->group, counters->scratch, *size);
-	return tally_counter_read(unit->counter, counters->scratch);
+		return tally_group_read_place(unit->group, place, counters->scratch, size);
+	return tally_counter_read_place(unit->counter, place, counters->scratch);
+}
+
+static int take_unit(const struct stat_counters *counters, const struct unit *unit,
+		     struct stat_result *result)
+{
+	uint32_t size = unit->group ? tally_group_size(unit->group) : 1;
+	uint32_t places = unit->keys ? unit->places : 1;
+
+	for (uint32_t p = 0; p < places; p++) {
+		int r = read_unit(counters, unit, p);
+		if (r < 0)
+			return r;
+		struct stat_key *key = &result->keys[unit->keys ? unit->keys[p] : unit->key];
+		for (uint32_t m = 0; m < size; m++)
+			add_count(&key->cells[unit->leader + m], &counters->scratch[m]);
+	}
+	return 0;
+}
+
+static void clear_now(struct stat_result *result)
+{
+	for (uint32_t k = 0; k < result->key_count; k++) {
+		for (uint32_t i = 0; i < result->count; i++) {
+			struct stat_cell *cell = &result->keys[k].cells[i];
+			cell->places = 0;
+			cell->now = (struct tally_count){ .error = result->rows[i].error.code };
+			tally_count_settle(&cell->now);
+		}
+	}
 }
 
 int stat_read(struct stat_counters *counters, struct stat_result *result)
 {
-	for (uint32_t i = 0; i < result->count; i++) {
-		struct tally_count *now = &result->rows[i].now;
-		*now = (struct tally_count){ .error = result->rows[i].error.code };
-		tally_count_settle(now);
-	}
-	for (uint32_t i = 0; i < counters->count; i++) {
-		const struct unit *unit = &counters->units[i];
-		uint32_t size;
-		int r = read_unit(counters, unit, &size);
-		if (r < 0)
-			return r;
-		for (uint32_t m = 0; m < size; m++)
-			tally_count_add(&result->rows[unit->leader + m].now, &counters->scratch[m]);
-	}
-	return 0;
+	int r = 0;
+
+	clear_now(result);
+	for (uint32_t i = 0; i < counters->count && r == 0; i++)
+		r = take_unit(counters, &counters->units[i], result);
+	return r;
 }
 
 void stat_close(struct stat_counters *counters)
@@ -211,17 +340,50 @@ void stat_close(struct stat_counters *counters)
 	free(counters);
 }
 
+static void take_value(struct stat_cell *cell, const struct tally_count *count,
+		       const struct tally_event *event)
+{
+	if (count->state <= TALLY_COUNT_SCALED)
+		moments_add(&cell->value, (double)count->value * tally_event_scale(event));
+}
+
 void stat_take_run(struct stat_result *result)
 {
 	result->runs++;
-	for (uint32_t i = 0; i < result->count; i++) {
-		struct stat_row *row = &result->rows[i];
-		if (result->runs == 1)
-			row->sum = row->now;
-		else
-			tally_count_add(&row->sum, &row->now);
-		if (row->now.state <= TALLY_COUNT_SCALED)
-			moments_add(&row->value,
-				    (double)row->now.value * tally_event_scale(row->event));
+	for (uint32_t k = 0; k < result->key_count; k++) {
+		for (uint32_t i = 0; i < result->count; i++) {
+			struct stat_cell *cell = &result->keys[k].cells[i];
+			if (result->runs == 1)
+				cell->sum = cell->now;
+			else
+				tally_count_add(&cell->sum, &cell->now);
+			take_value(cell, &cell->now, result->rows[i].event);
+		}
 	}
+}
+
+void stat_take_interval(struct stat_result *result, double seconds)
+{
+	result->runs = 1;
+	result->wall = (struct moments){ 0 };
+	moments_add(&result->wall, seconds);
+	for (uint32_t k = 0; k < result->key_count; k++) {
+		for (uint32_t i = 0; i < result->count; i++) {
+			struct stat_cell *cell = &result->keys[k].cells[i];
+			const struct tally_event *event = result->rows[i].event;
+			cell->sum = tally_event_snapshot(event)
+					    ? cell->now
+					    : tally_count_minus(&cell->now, &cell->before);
+			cell->before = cell->now;
+			cell->value = (struct moments){ 0 };
+			take_value(cell, &cell->sum, event);
+		}
+	}
+}
+
+void stat_forget(struct stat_result *result)
+{
+	stat_keys_free(result);
+	result->runs = 0;
+	result->wall = result->user = result->sys = result->rss = (struct moments){ 0 };
 }

@@ -4,8 +4,6 @@
  * divided by; both must have counted in the same modes (u, k ...). Without a rule, or without the
  * other event, a count is given per second of the time that the tasks ran.
  */
-#include <string.h>
-
 #include "stat.h"
 
 #define MODES                                                                          \
@@ -65,9 +63,17 @@ static const struct rule rules[] = {
 	MISSES(ITLB, READ, "of all iTLB cache accesses"),
 };
 
-static bool has_value(const struct stat_row *row)
+/* One key's cells with the events that they are of. */
+struct beside {
+	const struct stat_result *result;
+	const struct stat_cell *cells;
+};
+
+static bool has_value(const struct beside *b, uint32_t i)
 {
-	return row->sum.state <= TALLY_COUNT_SCALED && row->value.n;
+	const struct stat_cell *cell = &b->cells[i];
+
+	return cell->places && cell->sum.state <= TALLY_COUNT_SCALED && cell->value.n;
 }
 
 static bool is_event(const struct stat_row *row, uint32_t type, uint64_t config)
@@ -85,79 +91,92 @@ static bool is_clock(const struct stat_row *row)
 
 static uint64_t modes(const struct stat_row *row)
 {
-	const struct tally_attr *granted = tally_event_granted(row->event);
-
-	return (granted ? granted : tally_event_attr(row->event))->flags & MODES;
+	return tally_event_attr(row->event)->flags & MODES;
 }
 
 /* The mean of an event that counted beside `row`, 0 when there is none. */
-static double mean_of(const struct stat_result *result, uint32_t type, uint64_t config,
-		      const struct stat_row *beside)
+static double mean_of(const struct beside *b, uint32_t type, uint64_t config,
+		      const struct stat_row *row)
 {
-	for (uint32_t i = 0; i < result->count; i++) {
-		const struct stat_row *row = &result->rows[i];
-		if (has_value(row) && is_event(row, type, config) && modes(row) == modes(beside))
-			return row->value.mean;
+	for (uint32_t i = 0; i < b->result->count; i++) {
+		const struct stat_row *other = &b->result->rows[i];
+		if (has_value(b, i) && is_event(other, type, config) && modes(other) == modes(row))
+			return b->cells[i].value.mean;
 	}
 	return 0;
 }
 
 /* Nanoseconds that the tasks ran, 0 when no clock was counted. */
-static double ran_ns(const struct stat_result *result)
+static double ran_ns(const struct beside *b)
 {
-	for (uint32_t i = 0; i < result->count; i++)
-		if (has_value(&result->rows[i]) && is_clock(&result->rows[i]))
-			return result->rows[i].value.mean;
+	for (uint32_t i = 0; i < b->result->count; i++)
+		if (has_value(b, i) && is_clock(&b->result->rows[i]))
+			return b->cells[i].value.mean;
 	return 0;
 }
 
-static bool by_rule(char *out, size_t size, const struct stat_result *result,
-		    const struct stat_row *row)
+static struct stat_rate make_rate(int decimals, double number, const char *unit)
 {
-	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
-		const struct rule *rule = &rules[i];
-		if (!is_event(row, rule->type, rule->config))
-			continue;
-		double base = mean_of(result, rule->base_type, rule->base, row);
-		if (base <= 0)
-			return false;
-		double ratio = row->value.mean / base;
-		if (rule->percent)
-			snprintf(out, size, "%7.2f%% %s", 100 * ratio, rule->words);
-		else
-			snprintf(out, size, "%7.2f  %s", ratio, rule->words);
-		return true;
-	}
-	return false;
+	struct stat_rate rate = {
+		.unit = unit,
+		.mark = decimals == 2 ? " " : "",
+		.number = number,
+		.number_unit = unit,
+	};
+
+	snprintf(rate.value, sizeof(rate.value), "%*.*f", 5 + decimals, decimals, number);
+	return rate;
 }
 
-static void per_second(char *out, size_t size, double per_second)
+static struct stat_rate by_rule(const struct beside *b, uint32_t i)
+{
+	const struct stat_row *row = &b->result->rows[i];
+	const struct rule *rule = rules, *end = rules + sizeof(rules) / sizeof(*rules);
+
+	while (rule < end && !is_event(row, rule->type, rule->config))
+		rule++;
+	double base = rule < end ? mean_of(b, rule->base_type, rule->base, row) : 0;
+	if (base <= 0)
+		return (struct stat_rate){ 0 };
+	double ratio = b->cells[i].value.mean / base;
+	struct stat_rate rate = make_rate(2, rule->percent ? 100 * ratio : ratio, rule->words);
+	if (rule->percent)
+		rate.mark = "%";
+	return rate;
+}
+
+static struct stat_rate per_second(double per_second)
 {
 	static const char *const units[] = { "/sec", "K/sec", "M/sec", "G/sec" };
 	unsigned unit = 0;
 
-	for (; per_second >= 1000 && unit < 3; unit++)
-		per_second /= 1000;
-	snprintf(out, size, "%8.3f %s", per_second, units[unit]);
+	double scaled = per_second;
+
+	for (; scaled >= 1000 && unit < 3; unit++)
+		scaled /= 1000;
+	struct stat_rate rate = make_rate(3, scaled, units[unit]);
+	rate.number = per_second;
+	rate.number_unit = units[0];
+	return rate;
 }
 
-void stat_rate(char *out, size_t size, const struct stat_result *result, uint32_t i)
+struct stat_rate stat_rate(const struct stat_result *result, const struct stat_at *at)
 {
-	const struct stat_row *row = &result->rows[i];
-	double ns = ran_ns(result);
+	const struct beside b = { result, at->key->cells };
+	const struct stat_row *row = &result->rows[at->row];
+	const struct stat_rate none = { 0 };
+	double ns = ran_ns(&b), mean = at->cell->value.mean;
 
-	*out = '\0';
-	if (!has_value(row))
-		return;
-	if (is_clock(row)) {
-		if (result->wall.mean > 0)
-			snprintf(out, size, "%8.3f CPUs utilized",
-				 row->value.mean * 1e-9 / result->wall.mean);
-	} else if (by_rule(out, size, result, row) || ns <= 0 || *tally_event_unit(row->event)) {
-		return;
-	} else if (is_event(row, TALLY_TYPE_HARDWARE, TALLY_HW_CPU_CYCLES)) {
-		snprintf(out, size, "%8.3f GHz", row->value.mean / ns);
-	} else {
-		per_second(out, size, row->value.mean * 1e9 / ns);
-	}
+	if (!has_value(&b, at->row))
+		return none;
+	if (is_clock(row))
+		return result->wall.mean > 0
+			       ? make_rate(3, mean * 1e-9 / result->wall.mean, "CPUs utilized")
+			       : none;
+	struct stat_rate rate = by_rule(&b, at->row);
+	if (*rate.value || ns <= 0 || *tally_event_unit(row->event))
+		return rate;
+	if (is_event(row, TALLY_TYPE_HARDWARE, TALLY_HW_CPU_CYCLES))
+		return make_rate(3, mean / ns, "GHz");
+	return per_second(mean * 1e9 / ns);
 }

@@ -13,36 +13,112 @@
 struct moments {
 	uint64_t n;
 	double mean, m2;
+	double last; /* the figure added last */
 };
 
 void moments_add(struct moments *m, double value);
 /* The standard error of the mean as a percentage of it, as perf stat -r shows; 0 for one run. */
 double moments_percent(const struct moments *m);
 
-/* One event over all runs. */
+/* How counts are summed up: all together, or for each of these. */
+enum stat_by {
+	BY_ALL,
+	BY_CPU,
+	BY_CORE,
+	BY_DIE,
+	BY_SOCKET,
+	BY_NODE,
+	BY_THREAD,
+};
+
+/* One event. */
 struct stat_row {
 	struct tally_event *event;
 	struct tally_error error; /* why it could not be opened; code 0: it could */
-	struct tally_count now;   /* of the run that is being read */
-	struct tally_count sum;   /* of all runs; the worst state wins */
-	struct moments value;     /* of the runs' values */
+	uint32_t cgroup;          /* NO_CGROUP: counted in all that are given */
+};
+
+/* One event under one key. */
+struct stat_cell {
+	uint32_t places;           /* how many are summed; 0: it is not counted there */
+	struct tally_count now;    /* of the run that is being read */
+	struct tally_count before; /* what `now` was at the last interval */
+	struct tally_count sum;    /* of all runs, or of this interval; the worst state wins */
+	struct moments value;      /* of the runs' values */
+};
+
+#define NO_CGROUP UINT32_MAX
+
+/* What a count is for beside its event. What does not apply is -1, or NO_CGROUP. */
+struct stat_key {
+	int32_t cpu, core, die, socket, node, tid;
+	char comm[17];
+	uint32_t cgroup;         /* an index of the result's cgroups */
+	uint32_t cpus;           /* that were asked for; a row may be counted on fewer */
+	struct stat_cell *cells; /* one a row */
 };
 
 struct stat_result {
 	struct stat_row *rows;
 	uint32_t count;
+	struct stat_key *keys;
+	uint32_t key_count;
+	enum stat_by by;
+	const char *const *cgroups;
+	uint32_t cgroup_count;
 	uint64_t runs;
-	struct moments wall, user, sys; /* seconds; the latter two of a command */
+	double interval;                     /* when it ended, seconds; 0: no intervals */
+	bool disabled;                       /* counting never began */
+	struct moments wall, user, sys, rss; /* seconds, bytes; the latter three of a command */
+	double *walls;                       /* of each run, where --table wants them */
 };
 
 struct stat_options {
-	struct texts events;
+	struct texts events, filters;
 	struct target_args target;
+	const char *cgroups, *each_cgroup;
 	const char *output; /* NULL: stderr, "-": stdout */
+	uint64_t log_fd;    /* UINT64_MAX: none */
 	uint64_t repeat;    /* 0: for ever */
 	double duration;    /* seconds, 0: no limit */
-	bool json, no_inherit, null_run, big_num, verbose;
+	uint64_t timeout_ms, interval_ms, interval_count;
+	int64_t delay_ms;
+	const char *separator; /* of CSV; NULL: a table */
+	const char *pre, *post, *baseline;
+	unsigned detail;
+	enum stat_by by;
+	bool no_aggr, per_core, per_die, per_socket, per_node, per_thread;
+	bool json, no_inherit, null_run, big_num, verbose, append, quiet, table;
 };
+
+/* stat-options.c: *argv becomes what is left, NULL when there is an exit status instead. */
+int stat_options_parse(struct stat_options *options, int argc, char **argv, char *const **left);
+/* What no single option shows to be wrong. false: said. */
+bool stat_options_check(struct stat_options *options, const struct targets *targets, bool command);
+/* All -e as one list, or the default, with the events of -d; malloc'ed, NULL: no memory. */
+char *stat_event_text(const struct stat_options *options, bool on_cpus);
+/* Gives --filter's filters to their events. */
+int stat_set_filters(const struct stat_options *options, struct tally_events *events);
+
+/* stat-keys.c */
+/* The key of a CPU or of a thread, found or added; NULL: no memory. */
+struct stat_key *stat_key_of(struct stat_result *result, const struct tally_place *place,
+			     uint32_t cgroup);
+void stat_keys_free(struct stat_result *result);
+/* The n-th cell to be printed, in perf's order: keys outside, for threads and CPUs events outside. */
+struct stat_at {
+	uint32_t n; /* 0 before the first */
+	uint32_t row;
+	const struct stat_key *key;
+	const struct stat_cell *cell;
+};
+bool stat_next(const struct stat_result *result, struct stat_at *at);
+/* perf's words for a key, "S0-D0-C1", "CPU3", "bash-1234"; "" where all is summed. */
+const char *stat_key_name(char *out, size_t size, const struct stat_result *result,
+			  const struct stat_key *key);
+/* Whether perf shows how many CPUs a key sums. */
+bool stat_shows_cpus(enum stat_by by);
+uint32_t stat_cpus(const struct stat_at *at);
 
 /* stat-count.c: the events opened on all targets. */
 struct stat_counters;
@@ -56,19 +132,46 @@ int stat_open(struct stat_counters **out, struct stat_result *result, struct tal
 	      struct tally_error *err);
 int stat_enable(struct stat_counters *counters);
 int stat_disable(struct stat_counters *counters);
-/* Reads all into the rows' `now`. */
+/* Reads all into the cells' `now`. */
 int stat_read(struct stat_counters *counters, struct stat_result *result);
 void stat_close(struct stat_counters *counters);
 
-/* Adds what the rows read now to their sums. */
+/* Adds what the cells read now to their sums. */
 void stat_take_run(struct stat_result *result);
+/* Makes the sums what was counted since the last interval, which took `seconds`. */
+void stat_take_interval(struct stat_result *result, double seconds);
+/* Forgets all runs. */
+void stat_forget(struct stat_result *result);
 
-/* stat-rates.c: what a count means beside the others, "1.23  insn per cycle"; "" when nothing. */
-void stat_rate(char *out, size_t size, const struct stat_result *result, uint32_t row);
+/* stat-rates.c: what a count means beside the others, as 1.23 "insn per cycle". */
+struct stat_rate {
+	char value[32];   /* formatted; "" when there is none */
+	const char *unit; /* "insn per cycle", "K/sec" */
+	const char *mark; /* what aligns the unit: "%" or a blank behind two decimals */
+	double number;    /* not scaled by K, M, G */
+	const char *number_unit;
+};
+struct stat_rate stat_rate(const struct stat_result *result, const struct stat_at *at);
 
-/* stat-print.c */
+/* stat-table.c, -csv.c, -json.c. A cell's figure as perf's table and CSV have it. */
+#define STAT_FIGURE 48
+void stat_figure(char out[STAT_FIGURE], const struct stat_result *result, const struct stat_at *at,
+		 bool big_num);
+/* "msec" for clocks. */
+const char *stat_unit(const struct stat_row *row);
 void stat_print_table(FILE *to, const struct stat_result *result, const struct stat_options *opts,
 		      char *const *argv);
+/* One interval's lines, `n` counting from 0. */
+void stat_print_interval(FILE *to, const struct stat_result *result,
+			 const struct stat_options *opts, uint64_t n);
+void stat_print_csv(FILE *to, const struct stat_result *result, const char *separator);
 void stat_print_json(FILE *to, const struct stat_result *result);
+/* Text from outside, which must not steer a terminal. */
+void stat_put_clean(FILE *to, const char *text);
+
+/* stat-notes.c: why something was not counted, and what was given up. */
+void stat_print_notes(FILE *to, const struct stat_result *result, bool verbose);
+/* --table: the time of each run. */
+void stat_print_walls(FILE *to, const struct stat_result *result);
 
 #endif

@@ -35,12 +35,9 @@ static bool add_ids(struct targets *targets, const char *text, uint32_t scope)
 	return !text[-1];
 }
 
-static bool add_cpus(struct targets *targets, const char *text)
+bool cpus_parse(const char *text, int32_t *cpus, uint32_t *count)
 {
-	struct tally_target *target = &targets->at[targets->count++];
-
-	target->scope = TALLY_SCOPE_CPUS;
-	target->cpus = targets->cpus;
+	*count = 0;
 	do {
 		int32_t first, last;
 		if (!take_number(&text, MAX_CPUS - 1, &first))
@@ -49,14 +46,23 @@ static bool add_cpus(struct targets *targets, const char *text)
 		if (*text == '-' && (text++, !take_number(&text, MAX_CPUS - 1, &last)))
 			return false;
 		for (int32_t cpu = first; cpu <= last; cpu++) {
-			if (target->cpu_count == MAX_CPUS)
+			if (*count == MAX_CPUS)
 				return false;
-			targets->cpus[target->cpu_count++] = cpu;
+			cpus[(*count)++] = cpu;
 		}
 		if (last < first)
 			return false;
 	} while (*text++ == ',');
 	return !text[-1];
+}
+
+static bool add_cpus(struct targets *targets, const char *text)
+{
+	struct tally_target *target = &targets->at[targets->count++];
+
+	target->scope = TALLY_SCOPE_CPUS;
+	target->cpus = targets->cpus;
+	return cpus_parse(text, targets->cpus, &target->cpu_count);
 }
 
 bool targets_parse(struct targets *targets, const struct target_args *args, const char *command)

@@ -22,6 +22,9 @@ struct targets {
 	int32_t cpus[MAX_CPUS];
 };
 
+/* A list of CPUs, as 0-3,8, with room for MAX_CPUS; false: it is none. */
+bool cpus_parse(const char *text, int32_t *cpus, uint32_t *count);
+
 /* false after an error, which was printed for `command`. */
 bool targets_parse(struct targets *targets, const struct target_args *args, const char *command);
 

@@ -23,7 +23,7 @@
 /* How often something is looked at that no descriptor tells the end of. */
 #define LOOK_MS 50
 
-static double now(void)
+double watch_now(void)
 {
 	struct timespec t;
 
@@ -36,12 +36,28 @@ static int until(double end, int most)
 {
 	if (end == 0)
 		return most;
-	double ms = (end - now()) * 1e3 + 1;
+	double ms = (end - watch_now()) * 1e3 + 1;
 	if (ms < 0)
 		return 0;
 	if (most >= 0 && ms > most)
 		return most;
 	return ms > 1e9 ? 1000000000 : (int)ms;
+}
+
+/* The sooner of two times; what is not above 0 is never. */
+static double sooner(double a, double b)
+{
+	return b > 0 && (a == 0 || b < a) ? b : a;
+}
+
+/* Calls the tick if it is due; false: that is the end. */
+static bool take_tick(struct watch *watch)
+{
+	double time = watch->tick_at > 0 ? watch_now() : 0;
+
+	if (time > 0 && time >= watch->tick_at)
+		watch->tick_at = watch->tick(watch->tick_arg, time);
+	return watch->tick_at >= 0;
 }
 
 bool watch_start(struct watch *watch, const char *command)
@@ -88,6 +104,7 @@ static int take_signal(struct watch *watch, bool *ours_alone)
 	if (read(watch->signals, &info, sizeof(info)) != sizeof(info))
 		return 0;
 	watch->stopped = true;
+	watch->signal = (int)info.ssi_signo;
 	*ours_alone = info.ssi_code != SI_KERNEL;
 	return (int)info.ssi_signo;
 }
@@ -95,7 +112,7 @@ static int take_signal(struct watch *watch, bool *ours_alone)
 int watch_command(struct watch *watch, struct tally_launch *launch, double seconds,
 		  struct tally_exit *end, struct tally_error *err)
 {
-	double deadline = seconds > 0 ? now() + seconds : 0;
+	double deadline = seconds > 0 ? watch_now() + seconds : 0;
 	int r;
 
 	while ((r = tally_launch_wait(launch, 0, end, err)) == 0) {
@@ -104,11 +121,13 @@ int watch_command(struct watch *watch, struct tally_launch *launch, double secon
 			{ .fd = tally_launch_fd(launch), .events = POLLIN },
 		};
 		bool alone = false;
-		poll(fds, 2, until(deadline, fds[1].fd < 0 ? LOOK_MS : -1));
+		double end_of_sleep = sooner(deadline, watch->tick_at);
+		poll(fds, 2, until(end_of_sleep, fds[1].fd < 0 ? LOOK_MS : -1));
+		take_tick(watch);
 		int sig = take_signal(watch, &alone);
 		if (sig && alone)
 			tally_launch_kill(launch, sig);
-		if (deadline != 0 && now() >= deadline) {
+		if (deadline != 0 && watch_now() >= deadline) {
 			tally_launch_kill(launch, SIGTERM);
 			deadline = 0;
 		}
@@ -153,7 +172,7 @@ void watch_targets(struct watch *watch, const struct targets *targets, double se
 {
 	struct pollfd fds[1 + MAX_TARGETS] = { { .fd = watch->signals, .events = POLLIN } };
 	const struct tally_target *of[MAX_TARGETS];
-	double deadline = seconds > 0 ? now() + seconds : 0;
+	double deadline = seconds > 0 ? watch_now() + seconds : 0;
 	uint32_t count = 0, left;
 	int look = -1;
 	bool alone;
@@ -167,11 +186,13 @@ void watch_targets(struct watch *watch, const struct targets *targets, double se
 			look = LOOK_MS;
 	}
 	left = count;
-	while (!take_signal(watch, &alone) && !(deadline != 0 && now() >= deadline)) {
+	while (!take_signal(watch, &alone) && !(deadline != 0 && watch_now() >= deadline)) {
 		left = forget_ended(fds + 1, of, left);
 		if (count && !left)
 			break;
-		poll(fds, 1 + left, until(deadline, look));
+		poll(fds, 1 + left, until(sooner(deadline, watch->tick_at), look));
+		if (!take_tick(watch))
+			break;
 	}
 	for (uint32_t i = 1; i <= left; i++)
 		if (fds[i].fd >= 0)

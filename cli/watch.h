@@ -12,11 +12,26 @@
 
 #include "targets.h"
 
+/* What a tick answers to end the waiting. */
+#define TICK_STOP (-1.0)
+
 struct watch {
 	int signals;     /* a signalfd */
 	sigset_t before; /* the mask before watch_start */
 	bool stopped;    /* a signal came */
+	int signal;      /* which one */
+	/*
+	 * Called while it is waited, when CLOCK_MONOTONIC shows tick_at (seconds; 0: never). It
+	 * answers when it is next to be called: a time, 0 or TICK_STOP. A command that runs is waited
+	 * for none the less.
+	 */
+	double tick_at;
+	double (*tick)(void *arg, double now);
+	void *tick_arg;
 };
+
+/* CLOCK_MONOTONIC in seconds. */
+double watch_now(void);
 
 /* Holds back the signals that stop. false, with a complaint, when the kernel refuses. */
 bool watch_start(struct watch *watch, const char *command);

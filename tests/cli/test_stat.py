@@ -11,6 +11,8 @@ import time
 
 from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test
 
+# All that a line has, and what some lines have more.
+MORE = ["group", "metric", "metric_unit"]
 KEYS = ["event", "value", "unit", "state", "raw", "enabled_ns", "running_ns", "lost"]
 RUNS = 5
 
@@ -106,13 +108,14 @@ def json_has_one_object_a_line_with_all_keys():
     found = rows(done.stderr)
     same([r["event"] for r in found], ["task-clock", "page-faults", "context-switches"], "events")
     for row in found:
-        same(list(row), KEYS, "keys")
+        same([key for key in row if key not in MORE], KEYS, "keys")
         same(row["state"], "exact", "state")
         same(row["value"], row["raw"], "value")
         same(row["enabled_ns"], row["running_ns"], "running_ns")
         assert row["enabled_ns"] > 0
         same(row["lost"], 0, "lost")
     same([r["unit"] for r in found], ["ns", "", ""], "units")
+    same([r.get("group") for r in found], [None, 1, 1], "the positions of their groups' leaders")
 
 
 @test
