@@ -367,6 +367,27 @@ static void count(struct job *s)
 	}
 }
 
+/* See struct stat_runner. */
+static int run_for_pairs(void *arg, char *const *argv)
+{
+	struct job *s = arg;
+	char *const *own = s->argv;
+
+	s->argv = argv;
+	int r = one_run(s);
+	s->argv = own;
+	return s->watch.stopped ? STAT_STOPPED : r < 0 ? r : s->status;
+}
+
+static void compare_with_baseline(struct job *s)
+{
+	struct stat_runner runner = { run_for_pairs, s };
+	int r = stat_baseline(s->to, &s->options, &s->result, s->argv, &runner);
+
+	if (r != EXIT_DONE && s->status == EXIT_DONE)
+		s->status = r;
+}
+
 /* Counts, and answers what to exit with. */
 static int count_to_output(struct job *s)
 {
@@ -374,7 +395,10 @@ static int count_to_output(struct job *s)
 
 	if (r == EXIT_DONE && watch_start(&s->watch, "stat")) {
 		s->status = EXIT_DONE;
-		count(s);
+		if (s->options.baseline)
+			compare_with_baseline(s);
+		else
+			count(s);
 		watch_stop(&s->watch);
 	} else {
 		s->status = EXIT_FAILED;

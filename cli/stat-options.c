@@ -23,6 +23,13 @@ static const char *const details[] = {
 /* perf's limit is 100; ours only keeps a slip of the finger from running for years. */
 #define MAX_REPEAT 1000000
 
+#define NOT_GIVEN UINT64_MAX
+
+/* Pairs of runs with --baseline: enough for an interval that leaves out disturbed runs. */
+#define BASELINE_PAIRS 10
+/* All differences of all runs are kept, a million. */
+#define MAX_PAIRS 1000
+
 /* No time in milliseconds may be longer; some 11 days. */
 #define MAX_MS 1000000000
 
@@ -62,6 +69,9 @@ int stat_options_parse(struct stat_options *o, int argc, char **argv, char *cons
 		{ 'r', "repeat", "N", "run the command N times: mean and spread; 0: for ever",
 		  ARG_U64, &o->repeat },
 		{ 0, "table", NULL, "with -r: also the time of each run", ARG_FLAG, &o->table },
+		{ 0, "baseline", "CMD",
+		  "run CMD and the command by turns, -r times each (10): what differs", ARG_TEXT,
+		  &o->baseline },
 		{ 0, "pre", "CMD", "run by sh(1) before each run, uncounted", ARG_TEXT, &o->pre },
 		{ 0, "post", "CMD", "run by sh(1) after each run, uncounted", ARG_TEXT, &o->post },
 		{ 'I', "interval-print", "MS", "print what was counted in each interval", ARG_COUNT,
@@ -96,7 +106,7 @@ int stat_options_parse(struct stat_options *o, int argc, char **argv, char *cons
 		.table = table,
 	};
 
-	o->repeat = 1;
+	o->repeat = NOT_GIVEN;
 	o->big_num = true;
 	o->log_fd = UINT64_MAX;
 	o->filters.behind = &o->events;
@@ -104,6 +114,8 @@ int stat_options_parse(struct stat_options *o, int argc, char **argv, char *cons
 	/* A tab is hard to type in some shells; perf takes this for it too. */
 	if (o->separator && !strcmp(o->separator, "\\t"))
 		o->separator = "\t";
+	if (o->repeat == NOT_GIVEN)
+		o->repeat = o->baseline ? BASELINE_PAIRS : 1;
 	*left = at < 0 ? NULL : argv + at;
 	return at < 0 ? args_status(at) : EXIT_DONE;
 }
@@ -181,6 +193,12 @@ bool stat_options_check(struct stat_options *o, const struct targets *targets, b
 		  "give the milliseconds until counting is to begin" },
 		{ o->timeout_ms && o->duration > 0,
 		  "--timeout and --duration say the same: give one", NULL },
+		{ o->baseline && (!command || targets->count),
+		  "--baseline compares a command with another one, and nothing else", NULL },
+		{ o->baseline && (!o->repeat || o->repeat > MAX_PAIRS),
+		  "--baseline: -r may be 1 to 1000 pairs of runs", NULL },
+		{ o->baseline && (o->interval_ms || o->separator || o->delay_ms || o->table),
+		  "--baseline cannot be combined with -I, -x, -D and --table", NULL },
 		{ o->json && o->separator, "-j and -x cannot be combined", NULL },
 		{ o->output && o->log_fd != UINT64_MAX, "-o and --log-fd cannot be combined",
 		  NULL },

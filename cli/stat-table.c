@@ -11,16 +11,15 @@
 /* The bar of the shortest run in --table. */
 #define WALL_SIGNS 10
 
-/* Fixed decimals, with a comma before each third digit when wanted, whatever the locale. */
-static void figure(char *out, size_t size, double value, int decimals, bool big_num)
+void stat_number(char out[STAT_FIGURE], double value, int decimals, bool big_num)
 {
 	char plain[STAT_FIGURE];
 	size_t o = 0;
 
 	snprintf(plain, sizeof(plain), "%.*f", decimals, value);
-	size_t whole = strcspn(plain, ".");
-	for (size_t i = 0; plain[i] && o + 2 < size; i++) {
-		if (big_num && i > 0 && i < whole && (whole - i) % 3 == 0)
+	size_t sign = plain[0] == '-', whole = strcspn(plain, ".");
+	for (size_t i = 0; plain[i] && o + 2 < STAT_FIGURE; i++) {
+		if (big_num && i > sign && i < whole && (whole - i) % 3 == 0)
 			out[o++] = ',';
 		out[o++] = plain[i];
 	}
@@ -83,9 +82,9 @@ void stat_figure(char out[STAT_FIGURE], const struct stat_result *result, const 
 	else if (cell->sum.state > TALLY_COUNT_SCALED || result->disabled)
 		snprintf(out, STAT_FIGURE, "<not counted>");
 	else if (is_time(row))
-		figure(out, STAT_FIGURE, cell->value.mean * 1e-6, 2, big_num);
+		stat_number(out, cell->value.mean * 1e-6, 2, big_num);
 	else
-		figure(out, STAT_FIGURE, cell->value.mean, decimals, big_num);
+		stat_number(out, cell->value.mean, decimals, big_num);
 }
 
 static bool has_groups(const struct stat_result *result)

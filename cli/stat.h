@@ -8,6 +8,7 @@
 
 #include "args.h"
 #include "targets.h"
+#include "words.h"
 
 /* Mean and spread of a figure over repeated runs, updated one by one (Welford). */
 struct moments {
@@ -153,8 +154,12 @@ struct stat_rate {
 };
 struct stat_rate stat_rate(const struct stat_result *result, const struct stat_at *at);
 
-/* stat-table.c, -csv.c, -json.c. A cell's figure as perf's table and CSV have it. */
+/* stat-table.c, -csv.c, -json.c. */
+/* Longest printed figure: 20 digits, 6 commas, decimals. */
 #define STAT_FIGURE 48
+/* Fixed decimals, with a comma before each third digit when wanted, whatever the locale. */
+void stat_number(char out[STAT_FIGURE], double value, int decimals, bool big_num);
+/* A cell's figure as perf's table and CSV have it. */
 void stat_figure(char out[STAT_FIGURE], const struct stat_result *result, const struct stat_at *at,
 		 bool big_num);
 /* "msec" for clocks. */
@@ -168,6 +173,17 @@ void stat_print_csv(FILE *to, const struct stat_result *result, const char *sepa
 void stat_print_json(FILE *to, const struct stat_result *result);
 /* Text from outside, which must not steer a terminal. */
 void stat_put_clean(FILE *to, const char *text);
+
+/* stat-baseline.c */
+#define STAT_STOPPED INT32_MAX
+/* Runs a command once, counted into the result. Its status, -1: said, STAT_STOPPED: by a signal. */
+struct stat_runner {
+	int (*run)(void *arg, char *const *argv);
+	void *arg;
+};
+/* Compares argv with options->baseline; what to exit with, unless the commands say otherwise. */
+int stat_baseline(FILE *to, const struct stat_options *options, struct stat_result *result,
+		  char *const *argv, struct stat_runner *runner);
 
 /* stat-notes.c: why something was not counted, and what was given up. */
 void stat_print_notes(FILE *to, const struct stat_result *result, bool verbose);
