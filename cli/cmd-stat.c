@@ -121,6 +121,19 @@ static int failed(struct job *s, const struct tally_error *err)
 	return -1;
 }
 
+/* As watch_launch; false: said, or stopped by a signal. */
+static bool launch_command(struct job *s, char *const *argv, struct tally_launch **launch)
+{
+	struct tally_error err = { 0 };
+	int r = watch_launch(&s->watch, launch, argv, &err);
+
+	if (r == -EINTR && s->watch.stopped)
+		s->status = 128 + s->watch.signal;
+	else if (r < 0)
+		failed(s, &err);
+	return r == 0;
+}
+
 static int count_failed(struct job *s, const char *what, int code)
 {
 	complain("stat", "cannot %s the counters: %s", what, strerror(-code));
@@ -294,8 +307,8 @@ static int open_and_run(struct job *s)
 	struct tally_error err = { 0 };
 	int r = -1;
 
-	if (*s->argv && watch_launch(&s->watch, &launch, s->argv, &err) < 0)
-		return failed(s, &err);
+	if (*s->argv && !launch_command(s, s->argv, &launch))
+		return -1;
 	if (launch)
 		aim_at(&own, launch, s->options.delay_ms > 0);
 	if (stat_open(&s->counters, &s->result, s->events, s->targets.count ? &s->targets : &own,
@@ -321,9 +334,15 @@ static int run_beside(struct job *s, const char *option, const char *text)
 
 	if (!text)
 		return 0;
-	if (!copy || watch_launch(&s->watch, &launch, argv, &err) < 0 ||
-	    tally_launch_go(launch, &err) < 0 ||
-	    watch_command(&s->watch, launch, 0, &end, &err) < 0)
+	if (!copy) {
+		complain("stat", "no memory for %s", option);
+		s->status = EXIT_FAILED;
+		return -1;
+	}
+	if (!launch_command(s, argv, &launch))
+		r = -1;
+	else if (tally_launch_go(launch, &err) < 0 ||
+		 watch_command(&s->watch, launch, 0, &end, &err) < 0)
 		r = failed(s, &err);
 	else if (end.status) {
 		complain("stat", "%s: '%s' exited with %d", option, text, end.status);

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "term.h"
@@ -22,6 +23,9 @@
 
 /* How often something is looked at that no descriptor tells the end of. */
 #define LOOK_MS 50
+
+/* The signals that stop. */
+static const int stops[] = { SIGINT, SIGTERM, SIGHUP };
 
 double watch_now(void)
 {
@@ -62,20 +66,19 @@ static bool take_tick(struct watch *watch)
 
 bool watch_start(struct watch *watch, const char *command)
 {
-	sigset_t stops;
+	sigset_t held;
 
 	/* Ignored by who started us, it would keep the command's status from us. */
 	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&stops);
-	sigaddset(&stops, SIGINT);
-	sigaddset(&stops, SIGTERM);
-	sigaddset(&stops, SIGHUP);
-	*watch = (struct watch){ .signals = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK) };
+	sigemptyset(&held);
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
+		sigaddset(&held, stops[i]);
+	*watch = (struct watch){ .signals = signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK) };
 	if (watch->signals < 0) {
 		complain(command, "cannot catch signals: %s", strerror(errno));
 		return false;
 	}
-	sigprocmask(SIG_BLOCK, &stops, &watch->before);
+	sigprocmask(SIG_BLOCK, &held, &watch->before);
 	return true;
 }
 
@@ -83,17 +86,6 @@ void watch_stop(struct watch *watch)
 {
 	sigprocmask(SIG_SETMASK, &watch->before, NULL);
 	close(watch->signals);
-}
-
-int watch_launch(struct watch *watch, struct tally_launch **launch, char *const argv[],
-		 struct tally_error *err)
-{
-	sigset_t held;
-
-	sigprocmask(SIG_SETMASK, &watch->before, &held);
-	int r = tally_launch_start(launch, argv, err);
-	sigprocmask(SIG_SETMASK, &held, NULL);
-	return r;
 }
 
 /* Takes a signal that came. SI_KERNEL: the terminal sent it to its whole foreground group. */
@@ -107,6 +99,62 @@ static int take_signal(struct watch *watch, bool *ours_alone)
 	watch->signal = (int)info.ssi_signo;
 	*ours_alone = info.ssi_code != SI_KERNEL;
 	return (int)info.ssi_signo;
+}
+
+/*
+ * A signal that stops, delivered while the mask is open: it is sent again, and held back from here
+ * on, so that the signalfd shows it.
+ */
+static void put_back(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *interrupted = context;
+
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
+		sigaddset(&interrupted->uc_sigmask, stops[i]);
+	kill(getpid(), sig);
+}
+
+/* Opens the mask for a fork; what would end us meanwhile is put back. */
+static void open_mask(const struct watch *watch, struct sigaction *old, sigset_t *held)
+{
+	struct sigaction handler = { .sa_sigaction = put_back,
+				     .sa_flags = SA_SIGINFO | SA_RESTART };
+
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++) {
+		sigaction(stops[i], NULL, &old[i]);
+		if (old[i].sa_handler == SIG_DFL)
+			sigaction(stops[i], &handler, NULL);
+	}
+	sigprocmask(SIG_SETMASK, &watch->before, held);
+}
+
+static void close_mask(const struct sigaction *old, const sigset_t *held)
+{
+	sigprocmask(SIG_SETMASK, held, NULL);
+	for (size_t i = 0; i < sizeof(stops) / sizeof(*stops); i++)
+		sigaction(stops[i], &old[i], NULL);
+}
+
+int watch_launch(struct watch *watch, struct tally_launch **launch, char *const argv[],
+		 struct tally_error *err)
+{
+	struct sigaction old[sizeof(stops) / sizeof(*stops)];
+	struct tally_launch *started = NULL;
+	sigset_t held;
+	bool alone;
+
+	open_mask(watch, old, &held);
+	int r = tally_launch_start(&started, argv, err);
+	close_mask(old, &held);
+	if (r < 0)
+		return r;
+	/* The child may have been forked with the signal held back. */
+	if (take_signal(watch, &alone)) {
+		tally_launch_close(started);
+		return -EINTR;
+	}
+	*launch = started;
+	return 0;
 }
 
 int watch_command(struct watch *watch, struct tally_launch *launch, double seconds,

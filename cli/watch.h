@@ -38,7 +38,10 @@ bool watch_start(struct watch *watch, const char *command);
 /* Lets signals act as before; one that was held back acts now, unless it was taken. */
 void watch_stop(struct watch *watch);
 
-/* tally_launch_start() with the signal mask that we were started with. */
+/*
+ * tally_launch_start() with the signal mask that we were started with. -EINTR, with `stopped` set and
+ * nothing said, when a signal came before.
+ */
 int watch_launch(struct watch *watch, struct tally_launch **launch, char *const argv[],
 		 struct tally_error *err);
 
