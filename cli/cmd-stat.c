@@ -50,7 +50,8 @@ static int make_rows(struct job *s)
 	for (uint32_t i = 0; i < count; i++)
 		result->rows[i] = (struct stat_row){ .event = tally_events_at(s->events, i),
 						     .cgroup = NO_CGROUP };
-	return stat_set_filters(&s->options, s->events);
+	int r = stat_set_cgroups(&s->options, result);
+	return r == EXIT_DONE ? stat_set_filters(&s->options, s->events) : r;
 }
 
 static int parse_events(struct job *s)
@@ -452,6 +453,7 @@ static int run(int argc, char **argv)
 	stat_keys_free(&s.result);
 	free(s.result.rows);
 	free(s.result.walls);
+	free(s.result.cgroups);
 	tally_events_free(s.events);
 	end_by_signal(&s);
 	return s.status;

@@ -18,16 +18,19 @@ struct unit {
 	uint32_t places; /* that `keys` has */
 };
 
-/* Counters are opened on each of these. */
+/* One target of a unit, with what it has beside the others. */
 struct aim {
-	const struct tally_target *target;
+	struct tally_target target;
+	const struct tally_freeze *freeze;
 	uint32_t cgroup;
 };
 
 struct stat_counters {
 	struct unit *units;
-	uint32_t count;
+	uint32_t count, room;
 	struct tally_count *scratch; /* a group's counts; room for all events */
+	/* Of each target, a process that is held still until counting begins; NULL: not held. */
+	struct tally_freeze *freezes[MAX_TARGETS];
 };
 
 void moments_add(struct moments *m, double value)
@@ -90,7 +93,7 @@ static uint32_t places_of(const struct unit *unit, const struct tally_place **pl
 static int find_keys(struct unit *unit, struct stat_result *result, uint32_t cgroup,
 		     struct tally_error *err)
 {
-	const struct tally_place *places, none = { -1, -1 };
+	const struct tally_place *places, none = { .tid = -1, .cpu = -1 };
 	uint32_t count = places_of(unit, &places);
 
 	if (result->by == BY_ALL) {
@@ -111,6 +114,15 @@ static int find_keys(struct unit *unit, struct stat_result *result, uint32_t cgr
 	return 0;
 }
 
+static uint32_t flags_of(const struct stat_options *options, const struct tally_target *target)
+{
+	uint32_t flags = options->no_inherit ? TALLY_COUNTER_NO_INHERIT : 0;
+
+	if (options->no_stop && target->scope == TALLY_SCOPE_PROCESS)
+		flags |= TALLY_COUNTER_NO_STOP;
+	return flags;
+}
+
 static int open_unit(struct unit *unit, struct tally_events *events, const struct aim *aim,
 		     struct stat_result *result, const struct stat_options *options,
 		     struct tally_error *err)
@@ -118,15 +130,55 @@ static int open_unit(struct unit *unit, struct tally_events *events, const struc
 	struct tally_event *event = tally_events_at(events, unit->leader);
 	struct tally_counter_opts opts = {
 		.size = sizeof(opts),
-		.flags = options->no_inherit ? TALLY_COUNTER_NO_INHERIT : 0,
+		.flags = flags_of(options, &aim->target),
+		.freeze = aim->freeze,
 	};
 	int r;
 
 	if (tally_event_group_size(event) > 1)
-		r = tally_group_open(&unit->group, events, unit->leader, aim->target, &opts, err);
+		r = tally_group_open(&unit->group, events, unit->leader, &aim->target, &opts, err);
 	else
-		r = tally_counter_open(&unit->counter, event, aim->target, &opts, err);
+		r = tally_counter_open(&unit->counter, event, &aim->target, &opts, err);
 	return r < 0 ? r : find_keys(unit, result, aim->cgroup, err);
+}
+
+/* The n-th target of a row; false beyond the last: the CPUs once for each of its cgroups. */
+static bool nth_aim(struct aim *aim, uint32_t n, const struct stat_counters *counters,
+		    const struct targets *targets, const struct stat_result *result, uint32_t row)
+{
+	uint32_t cgroup = result->rows[row].cgroup, each = cgroup == NO_CGROUP;
+
+	*aim = (struct aim){ .cgroup = NO_CGROUP };
+	if (!result->cgroup_count) {
+		if (n < targets->count) {
+			aim->target = targets->at[n];
+			aim->freeze = counters->freezes[n];
+		}
+		return n < targets->count;
+	}
+	if (n >= (each ? result->cgroup_count : 1))
+		return false;
+	aim->cgroup = each ? n : cgroup;
+	aim->target = targets->at[0];
+	if (*result->cgroups[aim->cgroup]) {
+		aim->target.scope = TALLY_SCOPE_CGROUP;
+		aim->target.cgroup = result->cgroups[aim->cgroup];
+	}
+	return true;
+}
+
+static struct unit *add_unit(struct stat_counters *counters, uint32_t leader)
+{
+	if (counters->count == counters->room) {
+		uint32_t room = counters->room ? 2 * counters->room : 16;
+		void *more = realloc(counters->units, room * sizeof(*counters->units));
+		if (!more)
+			return NULL;
+		counters->units = more;
+		counters->room = room;
+	}
+	counters->units[counters->count] = (struct unit){ .leader = leader };
+	return &counters->units[counters->count++];
 }
 
 /* Opens one leader on all targets, or on none. */
@@ -135,19 +187,16 @@ static int open_leader(struct stat_counters *counters, uint32_t leader, struct t
 		       const struct stat_options *options, struct tally_error *err)
 {
 	uint32_t first = counters->count;
+	struct aim aim;
+	int r = 0;
 
-	for (uint32_t t = 0; t < targets->count; t++) {
-		const struct aim aim = { &targets->at[t], NO_CGROUP };
-		struct unit *unit = &counters->units[counters->count++];
-		*unit = (struct unit){ .leader = leader };
-		int r = open_unit(unit, events, &aim, result, options, err);
-		if (r < 0) {
-			while (counters->count > first)
-				close_unit(&counters->units[--counters->count]);
-			return r;
-		}
+	for (uint32_t n = 0; r == 0 && nth_aim(&aim, n, counters, targets, result, leader); n++) {
+		struct unit *unit = add_unit(counters, leader);
+		r = unit ? open_unit(unit, events, &aim, result, options, err) : no_memory(err);
 	}
-	return 0;
+	while (r < 0 && counters->count > first)
+		close_unit(&counters->units[--counters->count]);
+	return r;
 }
 
 /* The reason of the first event that this user may not count, when there is no other event. */
@@ -165,7 +214,7 @@ static int all_forbidden(const struct stat_counters *counters, const struct stat
 }
 
 /* CPUs are listed in order, also those where nothing could be opened. */
-static bool list_cpus(struct stat_result *result, const struct targets *targets)
+static bool list_cpus(struct stat_result *result, const struct targets *targets, uint32_t cgroup)
 {
 	const struct tally_target *target = &targets->at[0];
 	int32_t *online = calloc(MAX_CPUS, sizeof(*online));
@@ -174,8 +223,8 @@ static bool list_cpus(struct stat_result *result, const struct targets *targets)
 	bool good = online && (count || topology_online(online, &count));
 
 	for (uint32_t i = 0; good && i < count; i++) {
-		const struct tally_place place = { -1, cpus[i] };
-		struct stat_key *key = stat_key_of(result, &place, NO_CGROUP);
+		const struct tally_place place = { .tid = -1, .cpu = cpus[i] };
+		struct stat_key *key = stat_key_of(result, &place, cgroup);
 		good = key;
 		if (key)
 			key->cpus++;
@@ -184,22 +233,56 @@ static bool list_cpus(struct stat_result *result, const struct targets *targets)
 	return good;
 }
 
-/* The keys that are known before anything is open. */
-static bool list_keys(struct stat_result *result, const struct targets *targets)
+/* The keys of one cgroup, or of none. */
+static bool list_keys_in(struct stat_result *result, const struct targets *targets, uint32_t cgroup)
 {
 	bool good = true;
 
 	if (result->by == BY_ALL) {
-		const struct tally_place place = { -1, -1 };
-		return stat_key_of(result, &place, NO_CGROUP);
+		const struct tally_place place = { .tid = -1, .cpu = -1 };
+		return stat_key_of(result, &place, cgroup);
 	}
 	if (result->by != BY_THREAD)
-		return result->key_count || list_cpus(result, targets);
+		return list_cpus(result, targets, cgroup);
 	for (uint32_t t = 0; good && t < targets->count; t++) {
-		const struct tally_place place = { targets->at[t].id, -1 };
-		good = stat_key_of(result, &place, NO_CGROUP);
+		const struct tally_place place = { .tid = targets->at[t].id, .cpu = -1 };
+		good = stat_key_of(result, &place, cgroup);
 	}
 	return good;
+}
+
+/* The keys that are known before anything is open; those of an earlier run stay. */
+static bool list_keys(struct stat_result *result, const struct targets *targets)
+{
+	bool good = true;
+
+	if (result->key_count)
+		return true;
+	if (!result->cgroup_count)
+		return list_keys_in(result, targets, NO_CGROUP);
+	for (uint32_t c = 0; good && c < result->cgroup_count; c++)
+		good = list_keys_in(result, targets, c);
+	return good;
+}
+
+static void let_go(struct stat_counters *counters)
+{
+	for (uint32_t t = 0; t < MAX_TARGETS; t++) {
+		tally_freeze_close(counters->freezes[t]);
+		counters->freezes[t] = NULL;
+	}
+}
+
+/*
+ * Holds the processes still, so that all events are attached in one stop. What fails here fails for
+ * each counter too, which says why.
+ */
+static void hold_still(struct stat_counters *counters, const struct targets *targets,
+		       const struct stat_options *options)
+{
+	for (uint32_t t = 0; t < targets->count && !options->no_stop; t++)
+		if (targets->at[t].scope == TALLY_SCOPE_PROCESS)
+			tally_freeze_open(&counters->freezes[t], targets->at[t].id, NULL, NULL);
 }
 
 static int open_all(struct stat_counters *counters, struct stat_result *result,
@@ -230,13 +313,16 @@ int stat_open(struct stat_counters **out, struct stat_result *result, struct tal
 
 	if (!counters)
 		goto fail;
-	counters->units = calloc((size_t)result->count * targets->count + 1, sizeof(struct unit));
 	counters->scratch = calloc(result->count + 1, sizeof(*counters->scratch));
-	if (!counters->units || !counters->scratch || !list_keys(result, targets))
+	if (!counters->scratch || !list_keys(result, targets))
 		goto fail;
+	hold_still(counters, targets, options);
 	r = open_all(counters, result, events, targets, options, err);
 	if (r < 0)
 		goto fail;
+	/* A process is held until its counters are enabled; what is enabled later need not wait. */
+	if (options->delay_ms > 0)
+		let_go(counters);
 	*out = counters;
 	return 0;
 fail:
@@ -260,7 +346,10 @@ static int switch_all(struct stat_counters *counters, int (*counter)(struct tall
 
 int stat_enable(struct stat_counters *counters)
 {
-	return switch_all(counters, tally_counter_enable, tally_group_enable);
+	int r = switch_all(counters, tally_counter_enable, tally_group_enable);
+
+	let_go(counters);
+	return r;
 }
 
 int stat_disable(struct stat_counters *counters)
@@ -268,12 +357,34 @@ int stat_disable(struct stat_counters *counters)
 	return switch_all(counters, tally_counter_disable, tally_group_disable);
 }
 
-static void add_count(struct stat_cell *cell, const struct tally_count *count)
+/*
+ * A thread has a place for each part of an event, and runs on one kind of core at a time: its parts
+ * share the time that it was enabled.
+ */
+static void add_part(struct tally_count *sum, const struct tally_count *part)
 {
-	if (cell->places++)
-		tally_count_add(&cell->now, count);
-	else
+	sum->raw += part->raw;
+	sum->lost += part->lost;
+	sum->running_ns += part->running_ns;
+	sum->flags |= part->flags;
+	if (part->enabled_ns > sum->enabled_ns)
+		sum->enabled_ns = part->enabled_ns;
+	if (!sum->error)
+		sum->error = part->error;
+	tally_count_settle(sum);
+}
+
+static void add_count(struct stat_cell *cell, const struct tally_count *count, enum stat_by by)
+{
+	if (!cell->places) {
 		cell->now = *count;
+		cell->places = 1;
+	} else if (by == BY_THREAD) {
+		add_part(&cell->now, count);
+	} else {
+		tally_count_add(&cell->now, count);
+		cell->places++;
+	}
 }
 
 /* Reads a unit at one place, or summed. */
@@ -302,7 +413,7 @@ static int take_unit(const struct stat_counters *counters, const struct unit *un
 			return r;
 		struct stat_key *key = &result->keys[unit->keys ? unit->keys[p] : unit->key];
 		for (uint32_t m = 0; m < size; m++)
-			add_count(&key->cells[unit->leader + m], &counters->scratch[m]);
+			add_count(&key->cells[unit->leader + m], &counters->scratch[m], result->by);
 	}
 	return 0;
 }
@@ -333,6 +444,7 @@ void stat_close(struct stat_counters *counters)
 {
 	if (!counters)
 		return;
+	let_go(counters);
 	for (uint32_t i = 0; i < counters->count; i++)
 		close_unit(&counters->units[i]);
 	free(counters->units);

@@ -91,9 +91,7 @@ void stat_keys_free(struct stat_result *result)
 static bool is_shown(const struct stat_row *row, const struct stat_key *key,
 		     const struct stat_cell *cell)
 {
-	bool meant = row->cgroup == NO_CGROUP || row->cgroup == key->cgroup;
-
-	return meant && (row->error.code || cell->places);
+	return stat_counts_in(row, key->cgroup) && (row->error.code || cell->places);
 }
 
 static bool rows_outside(const struct stat_result *result)
@@ -104,14 +102,27 @@ static bool rows_outside(const struct stat_result *result)
 	return result->by == BY_CPU || result->by == BY_THREAD || each_has_its_own;
 }
 
+/* How many keys stand together: those of one cgroup, when each event is counted in each. */
+static uint32_t keys_together(const struct stat_result *result)
+{
+	bool in_each = result->cgroup_count && result->count && result->rows[0].cgroup == NO_CGROUP;
+
+	/* A CPU that came on-line meanwhile has its keys behind all others. */
+	if (!in_each || result->key_count % result->cgroup_count)
+		return result->key_count;
+	return result->key_count / result->cgroup_count;
+}
+
 bool stat_next(const struct stat_result *result, struct stat_at *at)
 {
 	bool outside = rows_outside(result);
+	uint32_t keys = keys_together(result), block = keys * result->count;
 
 	while (at->n < result->count * result->key_count) {
-		uint32_t n = at->n++;
-		uint32_t k = outside ? n % result->key_count : n / result->count;
-		at->row = outside ? n / result->key_count : n % result->count;
+		uint32_t first = at->n / block * keys, n = at->n % block;
+		uint32_t k = first + (outside ? n % keys : n / result->count);
+		at->n++;
+		at->row = outside ? n / keys : n % result->count;
 		at->key = &result->keys[k];
 		at->cell = &at->key->cells[at->row];
 		if (is_shown(&result->rows[at->row], at->key, at->cell))

@@ -65,7 +65,7 @@ struct stat_result {
 	struct stat_key *keys;
 	uint32_t key_count;
 	enum stat_by by;
-	const char *const *cgroups;
+	const char **cgroups; /* one that is empty stands for none */
 	uint32_t cgroup_count;
 	uint64_t runs;
 	double interval;                     /* when it ended, seconds; 0: no intervals */
@@ -89,7 +89,7 @@ struct stat_options {
 	unsigned detail;
 	enum stat_by by;
 	bool no_aggr, per_core, per_die, per_socket, per_node, per_thread;
-	bool json, no_inherit, null_run, big_num, verbose, append, quiet, table;
+	bool json, no_stop, no_inherit, null_run, big_num, verbose, append, quiet, table;
 };
 
 /* stat-options.c: *argv becomes what is left, NULL when there is an exit status instead. */
@@ -100,6 +100,11 @@ bool stat_options_check(struct stat_options *options, const struct targets *targ
 char *stat_event_text(const struct stat_options *options, bool on_cpus);
 /* Gives --filter's filters to their events. */
 int stat_set_filters(const struct stat_options *options, struct tally_events *events);
+
+/* stat-cgroups.c: what to exit with; the list is freed with result->cgroups. */
+int stat_set_cgroups(const struct stat_options *options, struct stat_result *result);
+/* Whether an event is counted in this cgroup; NO_CGROUP: outside of all. */
+bool stat_counts_in(const struct stat_row *row, uint32_t cgroup);
 
 /* stat-keys.c */
 /* The key of a CPU or of a thread, found or added; NULL: no memory. */
