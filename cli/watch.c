@@ -180,6 +180,9 @@ int watch_command(struct watch *watch, struct tally_launch *launch, double secon
 			deadline = 0;
 		}
 	}
+	/* What ended the command may have come to us too, a moment later than its end. */
+	bool alone;
+	take_signal(watch, &alone);
 	return r;
 }
 
