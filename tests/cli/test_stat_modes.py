@@ -304,6 +304,37 @@ def detailed_events_are_those_of_perf():
          ["dummy", "L1-dcache-loads"], "events")
 
 
+def with_tracefs(*words):
+    """Runs tally where tracefs is mounted, in a mount namespace of its own."""
+    if os.path.isdir("/sys/kernel/tracing/events"):
+        return tally(*words)
+    done = run("unshare", "-m", "sh", "-c", 'mount -t tracefs t /sys/kernel/tracing || exit 99; exec "$@"', "sh", TALLY,
+               *words)
+    if done.returncode == 99:
+        skip("tracefs cannot be mounted")
+    return done
+
+
+@test
+def a_filter_chooses_what_counts():
+    """The exit of a process has its pid, which the shell tells."""
+    need("unshare")
+    event = "sched:sched_process_exit"
+    done = with_tracefs("stat", "-j", "-o", "-", "-e", event, "--", "sh", "-c", "true & wait; exit 0")
+    if done.returncode:
+        skip("this user may not count tracepoints")
+    same(rows(done.stdout)[0]["value"], 2, "exits")
+    words = ["stat", "-j", "-o", "-", "-e", event, "--filter", 'comm == "tally-other"', "-e", "dummy", "--"]
+    with scratch() as folder:
+        other = os.path.join(folder, "tally-other")
+        os.symlink(need("true"), other)
+        done = with_tracefs(*words, "sh", "-c", f"{other} & {other} & true & wait; exit 0")
+    same([r["value"] for r in rows(done.stdout)], [2, 0], "exits of the one that is wanted")
+    done = with_tracefs("stat", "-e", event, "--filter", "nonsense == 1", "--", "echo", "ran")
+    assert done.returncode and not done.stdout, done
+    has(done.stderr, "nonsense")
+
+
 @test
 def results_are_added_to_a_file_or_go_to_a_descriptor():
     with scratch() as folder:
