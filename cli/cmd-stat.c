@@ -269,6 +269,7 @@ static int take_results(struct job *s)
 		r = stat_read(s->counters, result);
 	if (r < 0)
 		return count_failed(s, "read", r);
+	stat_explain(s->counters, result);
 	if (!s->options.interval_ms)
 		stat_take_run(result);
 	if (result->walls)

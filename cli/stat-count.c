@@ -440,6 +440,34 @@ int stat_read(struct stat_counters *counters, struct stat_result *result)
 	return r;
 }
 
+static void explain_unit(struct stat_counters *counters, const struct unit *unit,
+			 struct stat_result *result)
+{
+	uint32_t size = unit->group ? tally_group_size(unit->group) : 1;
+	struct tally_count *counts = counters->scratch;
+	struct tally_error why = { 0 };
+	int r = unit->group ? tally_group_read(unit->group, counts, size)
+			    : tally_counter_read(unit->counter, counts);
+
+	if (r == 0)
+		r = unit->group ? tally_group_explain(unit->group, counts, &why)
+				: tally_counter_explain(unit->counter, counts, &why);
+	for (uint32_t m = 0; m < size; m++) {
+		struct stat_row *row = &result->rows[unit->leader + m];
+		row->pieces = unit->group ? tally_group_pieces(unit->group) : 1;
+		if (r < 0 && counts[m].state > TALLY_COUNT_SCALED && !row->why.code)
+			row->why = why;
+	}
+}
+
+void stat_explain(struct stat_counters *counters, struct stat_result *result)
+{
+	for (uint32_t i = 0; i < result->count; i++)
+		result->rows[i].why = (struct tally_error){ 0 };
+	for (uint32_t i = 0; i < counters->count; i++)
+		explain_unit(counters, &counters->units[i], result);
+}
+
 void stat_close(struct stat_counters *counters)
 {
 	if (!counters)

@@ -79,9 +79,10 @@ static void put_extras(FILE *to, const struct stat_result *result, const struct 
 	}
 	if (at->cell->sum.flags & TALLY_COUNT_START_INEXACT)
 		fputs(",\"start_inexact\":true", to);
-	if (row->error.code) {
+	const struct tally_error *why = row->error.code ? &row->error : &row->why;
+	if (why->code && (row->error.code || at->cell->sum.state > TALLY_COUNT_SCALED)) {
 		fputs(",\"why\":", to);
-		json_text(to, row->error.text);
+		json_text(to, why->text);
 	}
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* `tally stat`: why something was not counted, and what was given up for the rest. */
-#include <errno.h>
 #include <string.h>
 
 #include "stat.h"
@@ -29,44 +28,34 @@ static void print_missing(FILE *to, const struct stat_result *result)
 	}
 }
 
-/* The first cell in a state; false when there is none. */
-static bool first_in(const struct stat_result *result, uint32_t state, struct stat_at *at)
+/* Whether an earlier row was not counted for the same reason. */
+static bool explained_before(const struct stat_result *result, uint32_t i)
 {
-	for (*at = (struct stat_at){ 0 }; stat_next(result, at);)
-		if (!result->rows[at->row].error.code && at->cell->sum.state == state)
+	for (uint32_t k = 0; k < i; k++)
+		if (!strcmp(result->rows[k].why.text, result->rows[i].why.text))
 			return true;
 	return false;
 }
 
-static void print_never_ran(FILE *to, const char *name)
-{
-	struct tally_system machine = { 0 };
-
-	tally_system_read(&machine, sizeof(machine), NULL, NULL);
-	fprintf(to,
-		"\n <not counted>: '%s' was never scheduled on the PMU: what was measured was too "
-		"short, or more events than it has counters were in one group%s\n",
-		name,
-		machine.nmi_watchdog == 1
-			? "; kernel.nmi_watchdog=1 takes one of them (sysctl kernel.nmi_watchdog=0 "
-			  "frees it)"
-			: "");
-}
-
 static void print_uncounted(FILE *to, const struct stat_result *result)
 {
-	struct stat_at at;
-
-	if (first_in(result, TALLY_COUNT_NEVER_RAN, &at))
-		print_never_ran(to, tally_event_name(result->rows[at.row].event));
-	if (first_in(result, TALLY_COUNT_ERROR, &at))
-		fprintf(to, "\n <not counted>: '%s' could not be read: %s\n",
-			tally_event_name(result->rows[at.row].event),
-			at.cell->sum.error == -EBUSY
-				? "it is pinned, and other events held the counters that it needs"
-				: strerror(-at.cell->sum.error));
+	for (uint32_t i = 0; i < result->count && !result->disabled; i++)
+		if (result->rows[i].why.code && !explained_before(result, i))
+			fprintf(to, "\n <not counted>: %s\n", result->rows[i].why.text);
 	if (result->disabled)
 		fputs("\n <not counted>: counting never began, because the delay was longer\n", to);
+}
+
+static void print_split(FILE *to, const struct stat_result *result)
+{
+	for (uint32_t i = 0; i < result->count; i++) {
+		const struct stat_row *row = &result->rows[i];
+		if (row->pieces > 1 && tally_event_leader(row->event) == i)
+			fprintf(to,
+				"\n the group of '%s' has more events than the PMU can count at once: "
+				"it was counted as %u groups, by turns\n",
+				tally_event_name(row->event), row->pieces);
+	}
 }
 
 static void print_inexact(FILE *to, const struct stat_result *result)
@@ -141,6 +130,7 @@ void stat_print_notes(FILE *to, const struct stat_result *result, bool verbose)
 {
 	print_missing(to, result);
 	print_uncounted(to, result);
+	print_split(to, result);
 	print_inexact(to, result);
 	if (verbose)
 		print_details(to, result);

@@ -36,6 +36,8 @@ enum stat_by {
 struct stat_row {
 	struct tally_event *event;
 	struct tally_error error; /* why it could not be opened; code 0: it could */
+	struct tally_error why;   /* why it was not counted at the end; code 0: it was */
+	uint32_t pieces;          /* of its group, which the kernel refused as a whole; else 1 */
 	uint32_t cgroup;          /* NO_CGROUP: counted in all that are given */
 };
 
@@ -140,6 +142,8 @@ int stat_enable(struct stat_counters *counters);
 int stat_disable(struct stat_counters *counters);
 /* Reads all into the cells' `now`. */
 int stat_read(struct stat_counters *counters, struct stat_result *result);
+/* Finds out, for what was read last, why rows were not counted and which groups were split. */
+void stat_explain(struct stat_counters *counters, struct stat_result *result);
 void stat_close(struct stat_counters *counters);
 
 /* Adds what the cells read now to their sums. */
