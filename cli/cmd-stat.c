@@ -17,6 +17,7 @@ struct job {
 	struct targets targets; /* of the options; count 0: the command itself */
 	struct tally_events *events;
 	struct stat_result result;
+	struct stat_metrics metrics;
 	struct stat_counters *counters; /* of the run that is being counted */
 	struct watch watch;
 	double began, printed; /* when counting did, and up to when it was printed */
@@ -54,17 +55,30 @@ static int make_rows(struct job *s)
 	return r == EXIT_DONE ? stat_set_filters(&s->options, s->events) : r;
 }
 
+/* The events of -e and -d, and those that metrics need; malloc'ed, NULL: no memory. */
+static char *event_text(const struct job *s)
+{
+	char *text = stat_event_text(&s->options, on_cpus(s));
+
+	return text ? stat_metrics_events(&s->metrics, text) : NULL;
+}
+
 static int parse_events(struct job *s)
 {
 	struct tally_events_opts opts = {
 		.size = sizeof(opts),
 		.fallback = TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY,
+		.tables = s->options.tables,
 	};
 	struct tally_error err = { 0 };
-	char *text = s->options.null_run ? NULL : stat_event_text(&s->options, on_cpus(s));
 
-	if (!text)
-		return s->options.null_run ? make_rows(s) : EXIT_FAILED;
+	if (s->options.null_run)
+		return make_rows(s);
+	char *text = event_text(s);
+	if (!text) {
+		complain("stat", "no memory for the events");
+		return EXIT_FAILED;
+	}
 	int r = tally_events_parse(&s->events, text, &opts, &err);
 	free(text);
 	if (r == 0)
@@ -72,6 +86,17 @@ static int parse_events(struct job *s)
 	complain("stat", "%s", err.text);
 	return err.cause == TALLY_CAUSE_SYNTAX || err.cause == TALLY_CAUSE_UNKNOWN ? EXIT_USAGE
 										   : EXIT_FAILED;
+}
+
+static int read_metrics(struct job *s)
+{
+	const struct stat_options *o = &s->options;
+
+	if (!o->metrics)
+		return EXIT_DONE;
+	/* All CPUs are all threads of each core; a list of CPUs may leave some out. */
+	s->metrics.names.tables = o->tables;
+	return stat_metrics_read(&s->metrics, o->metrics, on_cpus(s), !o->target.cpus);
 }
 
 static int open_output(struct job *s)
@@ -146,6 +171,8 @@ static void print(struct job *s)
 {
 	const struct stat_options *o = &s->options;
 
+	const struct stat_metrics *metrics = o->metrics ? &s->metrics : NULL;
+
 	if (o->quiet)
 		return;
 	if (o->json)
@@ -155,7 +182,9 @@ static void print(struct job *s)
 	else if (o->interval_ms)
 		stat_print_interval(s->to, &s->result, o, s->intervals);
 	else
-		stat_print_table(s->to, &s->result, o, s->argv);
+		stat_print_table(s->to, &s->result, o, metrics, s->argv);
+	if (metrics && (o->json || o->separator || o->interval_ms))
+		stat_metrics_print(s->to, metrics, &s->result, o);
 	fflush(s->to);
 }
 
@@ -448,13 +477,16 @@ static int run(int argc, char **argv)
 	if (!targets_parse(&s.targets, &s.options.target, "stat") ||
 	    !stat_options_check(&s.options, &s.targets, *s.argv))
 		return EXIT_USAGE;
-	s.status = parse_events(&s);
+	s.status = read_metrics(&s);
+	if (s.status == EXIT_DONE)
+		s.status = parse_events(&s);
 	if (s.status == EXIT_DONE)
 		s.status = count_to_output(&s);
 	stat_keys_free(&s.result);
 	free(s.result.rows);
 	free(s.result.walls);
 	free(s.result.cgroups);
+	stat_metrics_free(&s.metrics);
 	tally_events_free(s.events);
 	end_by_signal(&s);
 	return s.status;

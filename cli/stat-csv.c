@@ -7,11 +7,13 @@
  */
 #include "stat.h"
 
-static void print_key(FILE *to, const struct stat_result *result, const struct stat_at *at,
-		      const char *sep)
+void stat_csv_prefix(FILE *to, const struct stat_result *result, const struct stat_at *at,
+		     const char *sep)
 {
 	char name[64];
 
+	if (result->interval > 0)
+		fprintf(to, "%16.9f%s", result->interval, sep);
 	if (result->by == BY_ALL)
 		return;
 	stat_put_clean(to, stat_key_name(name, sizeof(name), result, at->key));
@@ -31,9 +33,7 @@ static void print_cell(FILE *to, const struct stat_result *result, const struct 
 	struct stat_rate rate = stat_rate(result, at);
 	char number[STAT_FIGURE];
 
-	if (result->interval > 0)
-		fprintf(to, "%16.9f%s", result->interval, sep);
-	print_key(to, result, at, sep);
+	stat_csv_prefix(to, result, at, sep);
 	stat_figure(number, result, at, false);
 	fprintf(to, "%s%s%s%s%s%s", number, sep, stat_unit(row), sep, tally_event_name(row->event),
 		sep);

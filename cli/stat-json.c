@@ -19,7 +19,7 @@ static void put_value(FILE *to, const struct stat_result *result, const struct s
 }
 
 /* When, and whom it was counted for; each with a comma behind it. */
-static void put_key(FILE *to, const struct stat_result *result, const struct stat_at *at)
+void stat_json_key(FILE *to, const struct stat_result *result, const struct stat_at *at)
 {
 	const struct stat_key *key = at->key;
 	const struct {
@@ -91,7 +91,7 @@ void stat_print_json(FILE *to, const struct stat_result *result)
 	for (struct stat_at at = { 0 }; stat_next(result, &at);) {
 		const struct tally_event *event = result->rows[at.row].event;
 		putc('{', to);
-		put_key(to, result, &at);
+		stat_json_key(to, result, &at);
 		fputs("\"event\":", to);
 		json_text(to, tally_event_name(event));
 		fputs(",\"value\":", to);

@@ -46,6 +46,12 @@ int stat_options_parse(struct stat_options *o, int argc, char **argv, char *cons
 		  &o->events },
 		{ 0, "filter", "FILTER", "which of the last -e's last event, a tracepoint, count",
 		  ARG_TEXTS, &o->filters },
+		{ 'M', "metrics", "NAMES",
+		  "metrics, as 'tally stat -M IPC', or NAME=FORMULA; none named: what the events "
+		  "suffice for",
+		  ARG_MAYBE_TEXT, &o->metrics },
+		{ 0, "event-tables", "DIR", "vendors' events and metrics, as perf's JSON tables",
+		  ARG_TEXT, &o->tables },
 		{ 'd', "detailed", NULL, "also cache events; -dd, -ddd: more of them", ARG_LEVEL,
 		  &o->detail },
 		{ 'a', "all-cpus", NULL, "count on all CPUs", ARG_FLAG, &o->target.all },
@@ -196,6 +202,8 @@ bool stat_options_check(struct stat_options *o, const struct targets *targets, b
 		  "add -a for all CPUs, or -C LIST" },
 		{ o->baseline && (o->cgroups || o->each_cgroup),
 		  "--baseline compares a command with another one, and nothing else", NULL },
+		{ o->metrics && (o->null_run || o->baseline),
+		  "-M needs counts, so -n and --baseline cannot be combined with it", NULL },
 		{ o->interval_ms && o->repeat != 1, "-I and -r cannot be combined", NULL },
 		{ o->interval_ms && o->null_run, "-n counts nothing, so -I has nothing to print",
 		  NULL },
@@ -248,21 +256,23 @@ char *stat_event_text(const struct stat_options *o, bool on_cpus)
 
 	if (!text)
 		return NULL;
-	if (!o->events.count)
+	/* -M brings the events that it needs. */
+	if (!o->events.count && (!o->metrics || !*o->metrics))
 		sprintf(text, "%s%s", on_cpus ? "cpu-clock" : "task-clock", DEFAULT_REST);
 	for (unsigned i = 0; i < o->detail && i < DETAILS; i++)
-		strcat(text, details[i]);
+		strcat(text, details[i] + !*text);
 	return text;
 }
 
 /* Which event of the whole list the first `lists` texts end with; -1: they are no list. */
 static int64_t last_event(const struct stat_options *o, unsigned lists)
 {
+	const struct tally_events_opts opts = { .size = sizeof(opts), .tables = o->tables };
 	struct tally_events *events = NULL;
 	char *text = join(o, lists, 0);
 	int64_t last = -1;
 
-	if (text && tally_events_parse(&events, text, NULL, NULL) == 0)
+	if (text && tally_events_parse(&events, text, &opts, NULL) == 0)
 		last = (int64_t)tally_events_count(events) - 1;
 	tally_events_free(events);
 	free(text);

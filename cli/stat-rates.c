@@ -1,182 +1,146 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tally stat`: what a count means beside the others. A rule names the event that a count is
- * divided by; both must have counted in the same modes (u, k ...). Without a rule, or without the
- * other event, a count is given per second of the time that the tasks ran.
+ * `tally stat`: what a count means beside the others, as the library's metrics have it: the first of
+ * those for its event that can be computed. The last of them is how often it happened a second.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "stat.h"
 
-#define MODES                                                                          \
-	(TALLY_ATTR_EXCLUDE_USER | TALLY_ATTR_EXCLUDE_KERNEL | TALLY_ATTR_EXCLUDE_HV | \
-	 TALLY_ATTR_EXCLUDE_HOST | TALLY_ATTR_EXCLUDE_GUEST | TALLY_ATTR_EXCLUDE_IDLE)
-
-/* attr.config of TALLY_TYPE_HW_CACHE: cache | operation << 8 | result << 16. */
-#define CACHE(cache, op, result) ((cache) | (op) << 8 | (result) << 16)
-enum {
-	L1D,
-	L1I,
-	LL,
-	DTLB,
-	ITLB,
-	BPU,
-	NODE
-};
-enum {
-	READ,
-	WRITE,
-	PREFETCH
-};
-enum {
-	ACCESS,
-	MISS
+/* What is printed next to a cell, and the counts that it may be made of. */
+struct search {
+	const struct stat_counts *counts;
+	const char *unit; /* of the cell's event */
+	struct stat_rate found;
 };
 
-struct rule {
-	uint32_t type;
-	uint64_t config;
-	uint32_t base_type;
-	uint64_t base;
-	bool percent;
-	const char *words;
-};
-
-#define HW(config, base, percent, words)                                               \
-	{                                                                              \
-		TALLY_TYPE_HARDWARE, config, TALLY_TYPE_HARDWARE, base, percent, words \
-	}
-#define MISSES(cache, op, words)                                                  \
-	{                                                                         \
-		TALLY_TYPE_HW_CACHE, CACHE(cache, op, MISS), TALLY_TYPE_HW_CACHE, \
-			CACHE(cache, op, ACCESS), true, words                     \
-	}
-
-static const struct rule rules[] = {
-	HW(TALLY_HW_INSTRUCTIONS, TALLY_HW_CPU_CYCLES, false, "insn per cycle"),
-	HW(TALLY_HW_BRANCH_MISSES, TALLY_HW_BRANCH_INSTRUCTIONS, true, "of all branches"),
-	HW(TALLY_HW_CACHE_MISSES, TALLY_HW_CACHE_REFERENCES, true, "of all cache refs"),
-	HW(TALLY_HW_STALLED_CYCLES_FRONTEND, TALLY_HW_CPU_CYCLES, true, "frontend cycles idle"),
-	HW(TALLY_HW_STALLED_CYCLES_BACKEND, TALLY_HW_CPU_CYCLES, true, "backend cycles idle"),
-	MISSES(L1D, READ, "of all L1-dcache accesses"),
-	MISSES(L1I, READ, "of all L1-icache accesses"),
-	MISSES(LL, READ, "of all LL-cache accesses"),
-	MISSES(DTLB, READ, "of all dTLB cache accesses"),
-	MISSES(ITLB, READ, "of all iTLB cache accesses"),
-};
-
-/* One key's cells with the events that they are of. */
-struct beside {
-	const struct stat_result *result;
-	const struct stat_cell *cells;
-};
-
-static bool has_value(const struct beside *b, uint32_t i)
+/* Metrics that are printed beside an event are made of it and of generic events. */
+static bool is_generic(const struct stat_row *row)
 {
-	const struct stat_cell *cell = &b->cells[i];
+	uint32_t type = tally_event_attr(row->event)->type;
 
-	return cell->places && cell->sum.state <= TALLY_COUNT_SCALED && cell->value.n;
+	return type == TALLY_TYPE_HARDWARE || type == TALLY_TYPE_SOFTWARE ||
+	       type == TALLY_TYPE_HW_CACHE;
 }
 
-static bool is_event(const struct stat_row *row, uint32_t type, uint64_t config)
+/* A count of one run of so many. */
+static struct tally_count mean_of(const struct tally_count *sum, uint64_t runs)
 {
-	const struct tally_attr *attr = tally_event_attr(row->event);
+	struct tally_count mean = *sum;
 
-	return attr->type == type && attr->config == config;
+	mean.raw = (sum->raw + runs / 2) / runs;
+	mean.value = (sum->value + runs / 2) / runs;
+	mean.enabled_ns = (sum->enabled_ns + runs / 2) / runs;
+	mean.running_ns = (sum->running_ns + runs / 2) / runs;
+	return mean;
 }
 
-static bool is_clock(const struct stat_row *row)
+static void add(struct stat_counts *counts, const struct stat_row *row,
+		const struct stat_cell *cell, uint64_t runs)
 {
-	return is_event(row, TALLY_TYPE_SOFTWARE, TALLY_SW_TASK_CLOCK) ||
-	       is_event(row, TALLY_TYPE_SOFTWARE, TALLY_SW_CPU_CLOCK);
-}
+	char *label = counts->labels[counts->count];
+	bool fits = tally_metric_label(label, STAT_LABEL, row->event) >= 0;
 
-static uint64_t modes(const struct stat_row *row)
-{
-	return tally_event_attr(row->event)->flags & MODES;
-}
-
-/* The mean of an event that counted beside `row`, 0 when there is none. */
-static double mean_of(const struct beside *b, uint32_t type, uint64_t config,
-		      const struct stat_row *row)
-{
-	for (uint32_t i = 0; i < b->result->count; i++) {
-		const struct stat_row *other = &b->result->rows[i];
-		if (has_value(b, i) && is_event(other, type, config) && modes(other) == modes(row))
-			return b->cells[i].value.mean;
-	}
-	return 0;
-}
-
-/* Nanoseconds that the tasks ran, 0 when no clock was counted. */
-static double ran_ns(const struct beside *b)
-{
-	for (uint32_t i = 0; i < b->result->count; i++)
-		if (has_value(b, i) && is_clock(&b->result->rows[i]))
-			return b->cells[i].value.mean;
-	return 0;
-}
-
-static struct stat_rate make_rate(int decimals, double number, const char *unit)
-{
-	struct stat_rate rate = {
-		.unit = unit,
-		.mark = decimals == 2 ? " " : "",
-		.number = number,
-		.number_unit = unit,
+	counts->at[counts->count++] = (struct tally_result){
+		.label = fits ? label : tally_event_name(row->event),
+		.unit = tally_event_unit(row->event),
+		.scale = tally_event_scale(row->event),
+		.count = mean_of(&cell->sum, runs),
 	};
-
-	snprintf(rate.value, sizeof(rate.value), "%*.*f", 5 + decimals, decimals, number);
-	return rate;
 }
 
-static struct stat_rate by_rule(const struct beside *b, uint32_t i)
+bool stat_counts_take(struct stat_counts *counts, const struct stat_result *result,
+		      const struct stat_key *key, const struct stat_row *beside)
 {
-	const struct stat_row *row = &b->result->rows[i];
-	const struct rule *rule = rules, *end = rules + sizeof(rules) / sizeof(*rules);
+	/*
+	 * What is printed beside a count is a ratio: sums of all runs stand in the same relations as
+	 * means, and are whole. A formula of one's own may be any, and is asked for one run.
+	 */
+	uint64_t runs = beside || !result->runs ? 1 : result->runs;
+	double times = beside ? (double)result->wall.n : 1;
 
-	while (rule < end && !is_event(row, rule->type, rule->config))
-		rule++;
-	double base = rule < end ? mean_of(b, rule->base_type, rule->base, row) : 0;
-	if (base <= 0)
-		return (struct stat_rate){ 0 };
-	double ratio = b->cells[i].value.mean / base;
-	struct stat_rate rate = make_rate(2, rule->percent ? 100 * ratio : ratio, rule->words);
-	if (rule->percent)
-		rate.mark = "%";
-	return rate;
+	*counts = (struct stat_counts){
+		.at = calloc(result->count + 1, sizeof(*counts->at)),
+		.labels = calloc(result->count + 1, sizeof(*counts->labels)),
+		.ctx = { .size = sizeof(counts->ctx),
+			 .duration = result->wall.mean * times,
+			 .user_time = result->user.mean * times,
+			 .system_time = result->sys.mean * times },
+	};
+	if (!counts->at || !counts->labels)
+		return false;
+	for (uint32_t i = 0; i < result->count; i++) {
+		const struct stat_row *row = &result->rows[i];
+		const struct stat_cell *cell = &key->cells[i];
+		bool wanted = !beside || row == beside || is_generic(row);
+		if (wanted && (cell->places || row->error.code))
+			add(counts, row, cell, runs);
+	}
+	return true;
+}
+
+void stat_counts_free(struct stat_counts *counts)
+{
+	free(counts->at);
+	free(counts->labels);
+	*counts = (struct stat_counts){ 0 };
 }
 
 static struct stat_rate per_second(double per_second)
 {
 	static const char *const units[] = { "/sec", "K/sec", "M/sec", "G/sec" };
+	struct stat_rate rate = { .number = per_second, .mark = "" };
 	unsigned unit = 0;
 
-	double scaled = per_second;
-
-	for (; scaled >= 1000 && unit < 3; unit++)
-		scaled /= 1000;
-	struct stat_rate rate = make_rate(3, scaled, units[unit]);
-	rate.number = per_second;
-	rate.number_unit = units[0];
+	for (; per_second >= 1000 && unit < 3; unit++)
+		per_second /= 1000;
+	snprintf(rate.value, sizeof(rate.value), "%8.3f", per_second);
+	snprintf(rate.unit, sizeof(rate.unit), "%s", units[unit]);
+	snprintf(rate.number_unit, sizeof(rate.number_unit), "%s", units[0]);
 	return rate;
+}
+
+struct stat_rate stat_rate_of(const struct tally_metric *metric, double value)
+{
+	const char *unit = tally_metric_unit(metric), *words = tally_metric_words(metric);
+	bool percent = !strcmp(unit, "%"), plain = !*unit;
+	struct stat_rate rate = { .mark = percent ? "%" : plain ? " " : "", .number = value };
+
+	if (!strcmp(unit, "/sec"))
+		return per_second(value);
+	snprintf(rate.value, sizeof(rate.value), percent || plain ? "%7.2f" : "%8.3f", value);
+	snprintf(rate.unit, sizeof(rate.unit), "%s", words);
+	snprintf(rate.number_unit, sizeof(rate.number_unit), "%s", words);
+	return rate;
+}
+
+/* 1: it is found, or nothing is to be; 0: another may be. */
+static int try_metric(const struct tally_metric *metric, void *arg)
+{
+	struct search *search = arg;
+	const struct stat_counts *counts = search->counts;
+	struct tally_metric_value v;
+
+	if (tally_metric_compute(metric, counts->at, counts->count, &counts->ctx, &v, NULL) < 0)
+		return 0;
+	/* What has a unit of its own is not a number of times. */
+	if (!*search->unit || strcmp(tally_metric_unit(metric), "/sec") != 0)
+		search->found = stat_rate_of(metric, v.value);
+	return 1;
 }
 
 struct stat_rate stat_rate(const struct stat_result *result, const struct stat_at *at)
 {
-	const struct beside b = { result, at->key->cells };
 	const struct stat_row *row = &result->rows[at->row];
-	const struct stat_rate none = { 0 };
-	double ns = ran_ns(&b), mean = at->cell->value.mean;
+	struct stat_counts counts = { 0 };
+	struct search search = { .counts = &counts, .unit = tally_event_unit(row->event) };
+	bool has_value = at->cell->places && at->cell->sum.state <= TALLY_COUNT_SCALED &&
+			 at->cell->value.n && !result->disabled;
 
-	if (!has_value(&b, at->row))
-		return none;
-	if (is_clock(row))
-		return result->wall.mean > 0
-			       ? make_rate(3, mean * 1e-9 / result->wall.mean, "CPUs utilized")
-			       : none;
-	struct stat_rate rate = by_rule(&b, at->row);
-	if (*rate.value || ns <= 0 || *tally_event_unit(row->event))
-		return rate;
-	if (is_event(row, TALLY_TYPE_HARDWARE, TALLY_HW_CPU_CYCLES))
-		return make_rate(3, mean / ns, "GHz");
-	return per_second(mean * 1e9 / ns);
+	if (has_value && stat_counts_take(&counts, result, at->key, row))
+		tally_metric_each_beside(tally_event_name(row->event), NULL, try_metric, &search,
+					 NULL);
+	stat_counts_free(&counts);
+	return search.found;
 }

@@ -108,8 +108,7 @@ static const char *brace(const struct stat_result *result, uint32_t i)
 	return i == leader ? "{ " : i == leader + size - 1 ? "} " : "| ";
 }
 
-/* What stands before the figure: the end of the interval, and whom it is counted for. */
-static void print_prefix(FILE *to, const struct stat_result *result, const struct stat_at *at)
+void stat_print_prefix(FILE *to, const struct stat_result *result, const struct stat_at *at)
 {
 	static const int widths[] = {
 		[BY_CPU] = 10, [BY_CORE] = 15, [BY_DIE] = 10, [BY_SOCKET] = 6, [BY_NODE] = 6,
@@ -168,7 +167,7 @@ static void print_cell(FILE *to, const struct stat_result *result, const struct 
 	char number[STAT_FIGURE];
 
 	stat_figure(number, result, at, big_num);
-	print_prefix(to, result, at);
+	stat_print_prefix(to, result, at);
 	fprintf(to, "%18s %-4s %s", number, stat_unit(row), mark);
 	int width = more || *r.cgroup ? 32 - (int)strlen(mark) : 0;
 	fprintf(to, "%-*s", width, tally_event_name(row->event));
@@ -223,10 +222,12 @@ void stat_print_walls(FILE *to, const struct stat_result *result)
 }
 
 void stat_print_table(FILE *to, const struct stat_result *result, const struct stat_options *opts,
-		      char *const *argv)
+		      const struct stat_metrics *metrics, char *const *argv)
 {
 	print_title(to, result, opts, argv);
 	print_cells(to, result, opts->big_num);
+	if (metrics)
+		stat_metrics_print(to, metrics, result, opts);
 	if (opts->table && result->runs > 1)
 		stat_print_walls(to, result);
 	print_times(to, result);

@@ -87,7 +87,7 @@ struct stat_options {
 	uint64_t timeout_ms, interval_ms, interval_count;
 	int64_t delay_ms;
 	const char *separator; /* of CSV; NULL: a table */
-	const char *pre, *post, *baseline;
+	const char *pre, *post, *baseline, *metrics, *tables;
 	unsigned detail;
 	enum stat_by by;
 	bool no_aggr, per_core, per_die, per_socket, per_node, per_thread;
@@ -156,14 +156,49 @@ void stat_forget(struct stat_result *result);
 /* stat-rates.c: what a count means beside the others, as 1.23 "insn per cycle". */
 struct stat_rate {
 	char value[32];   /* formatted; "" when there is none */
-	const char *unit; /* "insn per cycle", "K/sec" */
+	char unit[48];    /* "insn per cycle", "K/sec" */
 	const char *mark; /* what aligns the unit: "%" or a blank behind two decimals */
 	double number;    /* not scaled by K, M, G */
-	const char *number_unit;
+	char number_unit[48];
 };
 struct stat_rate stat_rate(const struct stat_result *result, const struct stat_at *at);
+struct stat_rate stat_rate_of(const struct tally_metric *metric, double value);
+
+/* A key's counts as metrics take them. */
+#define STAT_LABEL 64
+struct stat_counts {
+	struct tally_result *at;
+	char (*labels)[STAT_LABEL];
+	uint32_t count;
+	struct tally_metric_context ctx;
+};
+/* Takes those of all events, or of `beside` and the generic ones. false: no memory. */
+bool stat_counts_take(struct stat_counts *counts, const struct stat_result *result,
+		      const struct stat_key *key, const struct stat_row *beside);
+void stat_counts_free(struct stat_counts *counts);
+
+/* stat-metrics.c */
+struct stat_metrics {
+	struct tally_metric **at;
+	uint32_t count;
+	struct tally_events_opts names; /* where names are looked up */
+	bool all; /* all that can be computed from what was counted, without a reason for the rest */
+};
+/* Reads the list of -M; "": all. What to exit with. */
+int stat_metrics_read(struct stat_metrics *out, const char *list, bool on_cpus, bool whole_cores);
+void stat_metrics_free(struct stat_metrics *metrics);
+/* Adds the events that they need to a malloc'ed list; NULL: no memory, `text` is freed. */
+char *stat_metrics_events(const struct stat_metrics *metrics, char *text);
+/* For each key, in the way that the options say. */
+void stat_metrics_print(FILE *to, const struct stat_metrics *metrics,
+			const struct stat_result *result, const struct stat_options *options);
 
 /* stat-table.c, -csv.c, -json.c. */
+/* What stands at the start of a line: when, and whom it is counted for. */
+void stat_print_prefix(FILE *to, const struct stat_result *result, const struct stat_at *at);
+void stat_csv_prefix(FILE *to, const struct stat_result *result, const struct stat_at *at,
+		     const char *sep);
+void stat_json_key(FILE *to, const struct stat_result *result, const struct stat_at *at);
 /* Longest printed figure: 20 digits, 6 commas, decimals. */
 #define STAT_FIGURE 48
 /* Fixed decimals, with a comma before each third digit when wanted, whatever the locale. */
@@ -173,8 +208,9 @@ void stat_figure(char out[STAT_FIGURE], const struct stat_result *result, const 
 		 bool big_num);
 /* "msec" for clocks. */
 const char *stat_unit(const struct stat_row *row);
+/* With the metrics of -M, NULL: none. */
 void stat_print_table(FILE *to, const struct stat_result *result, const struct stat_options *opts,
-		      char *const *argv);
+		      const struct stat_metrics *metrics, char *const *argv);
 /* One interval's lines, `n` counting from 0. */
 void stat_print_interval(FILE *to, const struct stat_result *result,
 			 const struct stat_options *opts, uint64_t n);

@@ -34,8 +34,9 @@
  * one, once. A word that could be a number is one.
  *
  * A name stands for, in this order: a time (duration_time, user_time, system_time, interval_sec, in
- * seconds), a generic event, another metric by its formula, not scaled, any other event. Counts
- * enter as they are counted, before their scale; clocks therefore in nanoseconds.
+ * seconds), a generic event, another metric by its formula, not scaled, any other event. Metrics are
+ * looked up among the built-in ones, then in tables; from a formula of a table in tables first.
+ * Counts enter as they are counted, before their scale; clocks therefore in nanoseconds.
  *
  * Which count is an event's: that of the result with its label. Other names of a generic event
  * (branches, branch-instructions), and upper and lower case, count as equal. An event that the
@@ -71,7 +72,8 @@ struct tally_metric_opts {
 	const char *unit;        /* of the scaled value, "%"; NULL: "" */
 	const char *description; /* one line; NULL: "" */
 	const char *groups;      /* names of groups, separated by ';'; NULL: "" */
-	/* Where names and the facts behind literals are looked up. Borrowed for the call. */
+	/* Where names and the facts behind literals are looked up (root, tables). Borrowed for the
+	 * call. */
 	const struct tally_events_opts *events;
 };
 
@@ -82,7 +84,7 @@ struct tally_metric_opts {
  * Errors: -EINVAL with the column and what was expected there (TALLY_CAUSE_SYNTAX, _UNKNOWN for a
  * literal, _UNSUPPORTED, _ARGUMENT), also metrics that need each other in a circle, and for what
  * is too long or too deeply nested (_LIMIT); -ENODATA when a literal cannot be found out here;
- * -E2BIG; -ENOMEM. Since: 0.1
+ * -E2BIG; -ENOMEM; -ENOENT, -EACCES and others when the tables cannot be read. Since: 0.1
  */
 TALLY_API int tally_metric_parse(struct tally_metric **out, const char *name, const char *formula,
 				 const struct tally_metric_opts *opts, struct tally_error *err);
@@ -149,28 +151,30 @@ TALLY_API int tally_metric_compute(const struct tally_metric *metric,
 TALLY_API int tally_metric_label(char *out, size_t size, const struct tally_event *event);
 
 /*
- * Calls `fn` for each built-in metric that this machine can have and of which the name or a group
- * matches `glob` (fnmatch(3); NULL: all), until it returns non-zero, which is then returned. The
- * metric is freed behind the call. Of `opts` scale and texts are not used.
- * Errors: -EINVAL, -E2BIG, -ENOMEM. Since: 0.1
+ * Calls `fn` for each metric of which the name or a group matches `glob` (fnmatch(3); NULL: all),
+ * until it returns non-zero, which is then returned: the built-in ones that this machine can have,
+ * then those of opts->events->tables that can be parsed here, by name. The metric is freed behind the
+ * call. Of `opts` scale and texts are not used.
+ * Errors: -EINVAL, -E2BIG, -ENOMEM; for tables those of tally_events_parse. Since: 0.1
  */
 TALLY_API int tally_metric_each(const char *glob, const struct tally_metric_opts *opts,
 				int (*fn)(const struct tally_metric *metric, void *arg), void *arg,
 				struct tally_error *err);
 
 /*
- * As tally_metric_each, for the metrics that are worth printing next to a count of `event`, the
- * most telling first; the last is how often it happened a second of the time that the target ran.
- * Errors: as tally_metric_each. Since: 0.1
+ * As tally_metric_each, for the built-in metrics that are worth printing next to a count of `event`,
+ * the most telling first; the last is how often it happened a second of the time that the target
+ * ran. Errors: -EINVAL, -E2BIG, -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_metric_each_beside(const char *event, const struct tally_metric_opts *opts,
 				       int (*fn)(const struct tally_metric *metric, void *arg),
 				       void *arg, struct tally_error *err);
 
 /*
- * The built-in metric of that name. `*out` is yours to free. Of `opts` scale and texts are not used.
+ * The metric of that name, whatever its case: a built-in one, or else of opts->events->tables, where
+ * of several the first. `*out` is yours to free. Of `opts` scale and texts are not used.
  * Errors: -ENOENT with the nearest name there is (TALLY_CAUSE_UNKNOWN); -ENODATA for one that needs
- * what this CPU has not, with the needs in words (_UNSUPPORTED); -EINVAL, -E2BIG, -ENOMEM.
+ * what this CPU has not, with the needs in words (_UNSUPPORTED); those of tally_metric_parse.
  * Since: 0.1
  */
 TALLY_API int tally_metric_find(struct tally_metric **out, const char *name,

@@ -15,36 +15,12 @@
  *   Arm     cores with PMMIR_EL1.SLOTS; pmu-events/arch/arm64/sbsa.json. Neoverse V1 and early N2
  *           count some stalled slots too much (Arm's errata notices).
  */
-#include <errno.h>
-#include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/buf.h"
 #include "base/bytes.h"
-#include "base/error.h"
 #include "count/metric.h"
-#include "event/nearest.h"
 
-enum need {
-	NEED_NOTHING,
-	NEED_INTEL_SLOTS,
-	NEED_ZEN4,
-	NEED_ZEN5,
-	NEED_ARM_SLOTS,
-};
-
-struct builtin {
-	const char *name, *alias, *formula;
-	double scale; /* 0: 1 */
-	const char *unit, *beside, *words, *description;
-	const char *groups; /* NULL: none */
-	enum need need;
-};
-
-/* On CPUs the clock of a task stands still. */
-#define RAN "(cpu\\-clock if #target_cpu else task\\-clock)"
+#define RAN METRIC_RAN
 
 #define PERCENT(name, alias, formula, beside, words, description)                              \
 	{                                                                                      \
@@ -70,7 +46,7 @@ struct builtin {
 #define ARM_SLOTS  "(#slots * cpu_cycles)"
 #define ARM_ISSUED "(1 - stall_slot / " ARM_SLOTS ")"
 
-static const struct builtin builtins[] = {
+static const struct metric_builtin builtins[] = {
 	RATIO("insn_per_cycle", "IPC", "instructions / cycles", "instructions", "insn per cycle",
 	      "instructions retired in a cycle"),
 	RATIO("cycles_per_insn", "CPI", "cycles / instructions", NULL, "cycles per insn",
@@ -145,7 +121,7 @@ static const struct builtin builtins[] = {
 
 /* Models of AMD's families as the kernel sorts them (arch/x86/kernel/cpu/amd.c). */
 static const struct models {
-	enum need need;
+	enum metric_need need;
 	unsigned family, first, last;
 } models[] = {
 	{ NEED_ZEN4, 0x19, 0x10, 0x1f }, { NEED_ZEN4, 0x19, 0x60, 0xaf },
@@ -153,7 +129,7 @@ static const struct models {
 	{ NEED_ZEN5, 0x1a, 0x60, 0x7f },
 };
 
-static bool is_zen(enum need need, const char *root)
+static bool is_zen(enum metric_need need, const char *root)
 {
 	unsigned family, model;
 
@@ -166,7 +142,7 @@ static bool is_zen(enum need need, const char *root)
 	return false;
 }
 
-static bool is_met(enum need need, const struct metric_where *where)
+bool metric_is_met(enum metric_need need, const struct metric_where *where)
 {
 	const char *why;
 	double slots;
@@ -185,180 +161,26 @@ static bool is_met(enum need need, const struct metric_where *where)
 	}
 }
 
-static bool is_called(const struct builtin *b, const char *name, size_t len)
+const struct metric_builtin *metric_builtin_at(size_t i)
 {
-	return (strlen(b->name) == len && !strncasecmp(b->name, name, len)) ||
-	       (b->alias && strlen(b->alias) == len && !strncasecmp(b->alias, name, len));
+	return i < ARRAY_SIZE(builtins) ? &builtins[i] : NULL;
 }
 
-/* The one of that name that this machine can have; `*any`: there is one for other machines. */
-static const struct builtin *find_builtin(const char *name, size_t len,
-					  const struct metric_where *where, bool *any)
+static bool is_called(const struct metric_builtin *b, const char *name)
+{
+	return !strcasecmp(b->name, name) || (b->alias && !strcasecmp(b->alias, name));
+}
+
+const struct metric_builtin *metric_builtin_find(const char *name, const struct metric_where *where,
+						 bool *any)
 {
 	*any = false;
 	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++) {
-		if (!is_called(&builtins[i], name, len))
+		if (!is_called(&builtins[i], name))
 			continue;
 		*any = true;
-		if (is_met(builtins[i].need, where))
+		if (metric_is_met(builtins[i].need, where))
 			return &builtins[i];
 	}
 	return NULL;
-}
-
-const char *metric_builtin(const char *name, size_t len, const struct metric_where *where)
-{
-	bool any;
-	const struct builtin *b = find_builtin(name, len, where, &any);
-
-	return b ? b->formula : NULL;
-}
-
-/* A metric from a row; `opts` are what the caller gave, checked. */
-static int make(struct tally_metric **out, const struct builtin *b,
-		const struct tally_metric_opts *opts, struct tally_error *err)
-{
-	struct tally_metric_opts o = *opts;
-	struct tally_metric *m;
-
-	o.size = sizeof(o);
-	o.scale = b->scale;
-	o.unit = b->unit;
-	o.description = b->description;
-	o.groups = b->groups;
-	int r = tally_metric_parse(&m, b->name, b->formula, &o, err);
-	if (r < 0)
-		return r;
-	m->words = b->words ? strdup(b->words) : NULL;
-	m->beside = b->beside ? strdup(b->beside) : NULL;
-	if ((b->words && !m->words) || (b->beside && !m->beside)) {
-		tally_metric_free(m);
-		return error_nomem(err, "a metric");
-	}
-	*out = m;
-	return 0;
-}
-
-static bool matches(const struct builtin *b, const char *glob)
-{
-	const char *names[] = { b->name, b->alias, b->groups };
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i] && (!glob || fnmatch(glob, names[i], 0) == 0))
-			return true;
-	return false;
-}
-
-static int visit(const struct builtin *b, const struct tally_metric_opts *opts,
-		 int (*fn)(const struct tally_metric *metric, void *arg), void *arg,
-		 struct tally_error *err)
-{
-	struct tally_metric *m;
-
-	int r = make(&m, b, opts, err);
-	if (r == 0) {
-		r = fn(m, arg);
-		tally_metric_free(m);
-	}
-	return r;
-}
-
-int tally_metric_each(const char *glob, const struct tally_metric_opts *opts,
-		      int (*fn)(const struct tally_metric *metric, void *arg), void *arg,
-		      struct tally_error *err)
-{
-	struct tally_metric_opts o;
-	struct metric_where where;
-	int r = metric_where(&where, &o, opts, err);
-
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(builtins); i++)
-		if (matches(&builtins[i], glob) && is_met(builtins[i].need, &where))
-			r = visit(&builtins[i], &o, fn, arg, err);
-	return r;
-}
-
-/* How often any event happened a second of the time that the target ran. */
-static int visit_rate(const char *event, const struct tally_metric_opts *opts,
-		      int (*fn)(const struct tally_metric *metric, void *arg), void *arg,
-		      struct tally_error *err)
-{
-	struct buf name = { 0 }, formula = { 0 };
-	struct builtin b = { .unit = "/sec", .beside = event };
-	int r = 0;
-
-	buf_str(&formula, "1e9 * ");
-	if (!metric_escape(&formula, event))
-		goto out; /* no formula can name it */
-	buf_str(&formula, " / " RAN);
-	buf_printf(&name, "%s_per_second", event);
-	b.name = buf_text(&name);
-	b.formula = buf_text(&formula);
-	r = b.name && b.formula ? visit(&b, opts, fn, arg, err) : error_nomem(err, "a metric");
-out:
-	buf_done(&name);
-	buf_done(&formula);
-	return r;
-}
-
-int tally_metric_each_beside(const char *event, const struct tally_metric_opts *opts,
-			     int (*fn)(const struct tally_metric *metric, void *arg), void *arg,
-			     struct tally_error *err)
-{
-	struct tally_metric_opts o;
-	struct metric_where where;
-	struct metric_key key, beside;
-	bool rate = true;
-	int r = metric_where(&where, &o, opts, err);
-
-	metric_key(&key, event);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(builtins); i++) {
-		const struct builtin *b = &builtins[i];
-		if (!b->beside)
-			continue;
-		metric_key(&beside, b->beside);
-		if (!metric_key_same(&key, &beside) && !metric_key_clocks(&key, &beside))
-			continue;
-		rate = rate && !metric_key_clocks(&key, &key) && strcmp(b->unit, "/sec") != 0;
-		if (is_met(b->need, &where))
-			r = visit(b, &o, fn, arg, err);
-	}
-	return r == 0 && rate ? visit_rate(event, &o, fn, arg, err) : r;
-}
-
-static int refuse(const char *name, bool elsewhere, struct tally_error *err)
-{
-	struct nearest near;
-
-	if (elsewhere)
-		return error_set(
-			err, -ENODATA, TALLY_CAUSE_UNSUPPORTED,
-			"the metric '%s' needs events that this CPU does not have: slots and "
-			"topdown-retiring (Intel, Ice Lake or newer), the dispatch slots of "
-			"AMD Zen 4 or 5, or stall_slot with caps/slots (Arm)",
-			name);
-	nearest_init(&near, name, strlen(name));
-	for (size_t i = 0; i < ARRAY_SIZE(builtins); i++) {
-		nearest_offer(&near, builtins[i].name);
-		if (builtins[i].alias)
-			nearest_offer(&near, builtins[i].alias);
-	}
-	if (near.name[0])
-		return error_set(err, -ENOENT, TALLY_CAUSE_UNKNOWN,
-				 "there is no metric '%.100s', the nearest is '%s'", name,
-				 near.name);
-	return error_set(err, -ENOENT, TALLY_CAUSE_UNKNOWN, "there is no metric '%.100s'", name);
-}
-
-int tally_metric_find(struct tally_metric **out, const char *name,
-		      const struct tally_metric_opts *opts, struct tally_error *err)
-{
-	struct tally_metric_opts o;
-	struct metric_where where;
-	bool any;
-
-	int r = metric_where(&where, &o, opts, err);
-	if (r < 0)
-		return r;
-	const struct builtin *b = find_builtin(name, strlen(name), &where, &any);
-	return b ? make(out, b, &o, err) : refuse(name, any, err);
 }

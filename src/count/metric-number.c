@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Metrics: numbers as formulas and perf's ScaleUnit have them, whatever the program's locale. */
-#include <errno.h>
+/* Metrics: numbers as formulas have them, whatever the program's locale. */
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -68,14 +67,4 @@ size_t metric_number(const char *text, double *out)
 	*out = strtod_l(copy, NULL, c);
 	freelocale(c);
 	return len;
-}
-
-int metric_scale_unit(const char *text, double *scale, const char **unit)
-{
-	size_t len = metric_number(text, scale);
-
-	if (!len || *scale - *scale != 0)
-		return -EINVAL;
-	*unit = text + len;
-	return 0;
 }

@@ -29,11 +29,12 @@
 /* A metric that was referred to: its nodes serve all who do. */
 struct reference {
 	uint32_t source, node;
+	enum metric_scope scope;
 };
 
 struct shared {
 	struct tally_metric *metric;
-	const struct metric_where *where;
+	struct metric_where *where;
 	VEC(struct reference) references;
 	struct tally_error *err;
 	unsigned depth;
@@ -45,6 +46,7 @@ struct parser {
 	const struct parser *up;
 	const char *text, *at;
 	uint32_t source;
+	enum metric_scope scope;
 };
 
 TALLY_PRINTF(5, 6)
@@ -81,7 +83,11 @@ static bool is_known(const struct parser *p, const char *text, size_t len)
 	if (!metric_unescape(name, text, len))
 		return false;
 	metric_key(&key, name);
-	return key.generic || metric_builtin(name, strlen(name), p->shared->where);
+	if (key.generic)
+		return true;
+	const char *formula;
+	enum metric_scope scope = p->scope;
+	return metric_lookup(&formula, &scope, name, p->shared->where, NULL) > 0;
 }
 
 /* The length of the word at `at`: as far as the longest known name with a "-", or to the first. */
@@ -170,7 +176,7 @@ static int add_event(struct parser *p, const char *where, enum metric_op op, con
 
 static int parse_formula(struct parser *p, uint32_t *out);
 static int parse_source(struct shared *s, const struct parser *up, const char *name,
-			const char *text, uint32_t *out);
+			const char *text, enum metric_scope scope, uint32_t *out);
 
 static int expect(struct parser *p, char c, const char *what)
 {
@@ -183,7 +189,7 @@ static int expect(struct parser *p, char c, const char *what)
 
 /* The formula of a metric takes the place of its name. */
 static int refer(struct parser *p, const char *where, const char *name, const char *formula,
-		 uint32_t *out)
+		 enum metric_scope scope, uint32_t *out)
 {
 	struct shared *s = p->shared;
 
@@ -192,18 +198,18 @@ static int refer(struct parser *p, const char *where, const char *name, const ch
 			return fail(p, where, -EINVAL, TALLY_CAUSE_SYNTAX,
 				    "the metric '%s' would need itself", name);
 	vec_each (&s->references, r)
-		if (!strcasecmp(s->metric->sources.at[r->source].name, name)) {
+		if (r->scope == scope && !strcasecmp(s->metric->sources.at[r->source].name, name)) {
 			*out = r->node;
 			return 0;
 		}
 	uint32_t source = (uint32_t)s->metric->sources.count;
-	int r = parse_source(s, p, name, formula, out);
+	int r = parse_source(s, p, name, formula, scope, out);
 	if (r < 0)
 		return r;
 	struct reference *reference = vec_push(&s->references);
 	if (!reference)
 		return no_memory(p);
-	*reference = (struct reference){ source, *out };
+	*reference = (struct reference){ source, *out, scope };
 	return 0;
 }
 
@@ -226,10 +232,15 @@ static int add_name(struct parser *p, const char *where, const char *name, uint3
 					(struct metric_node){ .op = OP_TIME, .a = times[i].which },
 					out);
 	metric_key(&key, name);
-	const char *formula = key.generic ? NULL
-					  : metric_builtin(name, strlen(name), p->shared->where);
-	return formula ? refer(p, where, name, formula, out)
-		       : add_event(p, where, OP_EVENT, name, out);
+	const char *formula;
+	enum metric_scope scope = p->scope;
+	int r = key.generic
+			? 0
+			: metric_lookup(&formula, &scope, name, p->shared->where, p->shared->err);
+	if (r < 0)
+		return r;
+	return r ? refer(p, where, name, formula, scope, out)
+		 : add_event(p, where, OP_EVENT, name, out);
 }
 
 static int parse_literal(struct parser *p, uint32_t *out)
@@ -534,7 +545,7 @@ static int parse_formula(struct parser *p, uint32_t *out)
 }
 
 static int parse_source(struct shared *s, const struct parser *up, const char *name,
-			const char *text, uint32_t *out)
+			const char *text, enum metric_scope scope, uint32_t *out)
 {
 	struct metric_source *source = vec_push(&s->metric->sources);
 
@@ -550,6 +561,7 @@ static int parse_source(struct shared *s, const struct parser *up, const char *n
 		.text = source->text,
 		.at = source->text,
 		.source = (uint32_t)s->metric->sources.count - 1,
+		.scope = scope,
 	};
 	if (strlen(text) > MAX_FORMULA)
 		return fail(&p, p.text, -EINVAL, TALLY_CAUSE_LIMIT,
@@ -563,12 +575,12 @@ static int parse_source(struct shared *s, const struct parser *up, const char *n
 }
 
 int metric_parse(struct tally_metric *metric, const char *name, const char *formula,
-		 const struct metric_where *where, struct tally_error *err)
+		 enum metric_scope scope, struct metric_where *where, struct tally_error *err)
 {
 	struct shared s = { .metric = metric, .where = where, .err = err };
 	uint32_t root = 0;
 
-	int r = parse_source(&s, NULL, name, formula, &root);
+	int r = parse_source(&s, NULL, name, formula, scope, &root);
 	vec_done(&s.references);
 	return r < 0 ? r : metric_prune(metric, root, err);
 }

@@ -15,6 +15,7 @@ int metric_where(struct metric_where *where, struct tally_metric_opts *copy,
 {
 	struct tally_events_opts events;
 
+	*where = (struct metric_where){ 0 };
 	int r = opts_read(copy, sizeof(*copy), FLAGS, opts, err);
 	if (r == 0)
 		r = events_opts_read(&events, copy->events, err);
@@ -23,11 +24,9 @@ int metric_where(struct metric_where *where, struct tally_metric_opts *copy,
 	if (copy->scale - copy->scale != 0)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "a metric's scale must be finite");
-	*where = (struct metric_where){
-		.flags = copy->flags,
-		.root = events.root,
-		.events = copy->events,
-	};
+	where->flags = copy->flags;
+	where->root = events.root;
+	where->events = copy->events;
 	return 0;
 }
 
@@ -38,6 +37,30 @@ static bool copy_text(char **out, const char *text)
 	return *out;
 }
 
+int metric_new(struct tally_metric **out, const char *name, const char *formula,
+	       enum metric_scope scope, const struct tally_metric_opts *opts,
+	       struct metric_where *where, struct tally_error *err)
+{
+	struct tally_metric *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m || !copy_text(&m->unit, opts->unit) ||
+	    !copy_text(&m->description, opts->description) ||
+	    !copy_text(&m->groups, opts->groups)) {
+		r = error_nomem(err, "a metric");
+		goto fail;
+	}
+	m->scale = opts->scale != 0 ? opts->scale : 1;
+	r = metric_parse(m, name, formula, scope, where, err);
+	if (r < 0)
+		goto fail;
+	*out = m;
+	return 0;
+fail:
+	tally_metric_free(m);
+	return r;
+}
+
 int tally_metric_parse(struct tally_metric **out, const char *name, const char *formula,
 		       const struct tally_metric_opts *opts, struct tally_error *err)
 {
@@ -45,25 +68,12 @@ int tally_metric_parse(struct tally_metric **out, const char *name, const char *
 	struct metric_where where;
 
 	int r = metric_where(&where, &o, opts, err);
-	if (r < 0)
-		return r;
-	if (!name || !formula)
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "a metric needs a name and a formula");
-	struct tally_metric *m = calloc(1, sizeof(*m));
-	if (!m || !copy_text(&m->unit, o.unit) || !copy_text(&m->description, o.description) ||
-	    !copy_text(&m->groups, o.groups)) {
-		r = error_nomem(err, "a metric");
-		goto fail;
-	}
-	m->scale = o.scale != 0 ? o.scale : 1;
-	r = metric_parse(m, name, formula, &where, err);
-	if (r < 0)
-		goto fail;
-	*out = m;
-	return 0;
-fail:
-	tally_metric_free(m);
+	if (r == 0 && (!name || !formula))
+		r = error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+			      "a metric needs a name and a formula");
+	if (r == 0)
+		r = metric_new(out, name, formula, SCOPE_USER, &o, &where, err);
+	metric_where_done(&where);
 	return r;
 }
 

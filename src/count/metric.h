@@ -111,20 +111,62 @@ struct tally_metric {
 	VEC(struct metric_event) events;
 };
 
+/* A metric of a vendor's table. */
+struct metric_row {
+	char *name, *formula, *unit, *groups, *description;
+	double scale;
+	size_t place; /* in the tables */
+};
+
 /* What a parse needs to know beside the text. */
 struct metric_where {
 	uint32_t flags; /* enum tally_metric_flags */
 	const char *root;
 	const struct tally_events_opts *events; /* may be NULL */
+	VEC(struct metric_row) rows;            /* of the tables, by name; see metric_rows() */
+	bool read;                              /* they are there */
 };
 
-/* Checks the options and fills in `where`, which borrows from them. Errors: -EINVAL, -E2BIG. */
+/*
+ * Checks the options, copies them and fills in `where`, which borrows from them.
+ * metric_where_done() frees it whatever comes out. Errors: -EINVAL, -E2BIG.
+ */
 int metric_where(struct metric_where *where, struct tally_metric_opts *copy,
 		 const struct tally_metric_opts *opts, struct tally_error *err);
+void metric_where_done(struct metric_where *where);
+
+/*
+ * Reads the tables' metrics, once; there are none without tables. Errors: those of
+ * tables_each_metric().
+ */
+int metric_rows(struct metric_where *where, struct tally_error *err);
+
+/* The tables' metric of that name. 1; 0: there is none; -errno of metric_rows(). */
+int metric_row(const struct metric_row **out, const char *name, struct metric_where *where,
+	       struct tally_error *err);
+
+/* Whose names a formula refers to. */
+enum metric_scope {
+	SCOPE_USER,    /* built-in metrics, then those of tables */
+	SCOPE_TABLE,   /* those of tables, then built-in ones */
+	SCOPE_BUILTIN, /* built-in metrics */
+};
+
+/*
+ * The formula of the metric that is called so, and whose it is. 1; 0: there is none here; -errno of
+ * metric_rows().
+ */
+int metric_lookup(const char **formula, enum metric_scope *scope, const char *name,
+		  struct metric_where *where, struct tally_error *err);
 
 /* Parses into an empty metric, whose owner frees it whatever comes out. */
 int metric_parse(struct tally_metric *metric, const char *name, const char *formula,
-		 const struct metric_where *where, struct tally_error *err);
+		 enum metric_scope scope, struct metric_where *where, struct tally_error *err);
+
+/* tally_metric_parse() with options that were checked. */
+int metric_new(struct tally_metric **out, const char *name, const char *formula,
+	       enum metric_scope scope, const struct tally_metric_opts *opts,
+	       struct metric_where *where, struct tally_error *err);
 
 /* Leaves the nodes and events that the node `root` needs; it becomes the last. Errors: -ENOMEM. */
 int metric_prune(struct tally_metric *metric, uint32_t root, struct tally_error *err);
@@ -142,13 +184,33 @@ bool metric_cpu_has_event(const char *name, const char *root);
 /* Vendor "AuthenticAMD", family and model of an x86 CPU. false: none, or another vendor. */
 bool metric_cpu_model(const char *vendor, const char *root, unsigned *family, unsigned *model);
 
-/*
- * The formula of the built-in metric that is called so and that this machine can have; NULL: none.
- */
-const char *metric_builtin(const char *name, size_t len, const struct metric_where *where);
+enum metric_need {
+	NEED_NOTHING,
+	NEED_INTEL_SLOTS,
+	NEED_ZEN4,
+	NEED_ZEN5,
+	NEED_ARM_SLOTS,
+};
 
-/* perf's ScaleUnit, "100%" or "1per_sec": a number and the unit behind it. -EINVAL: none. */
-int metric_scale_unit(const char *text, double *scale, const char **unit);
+struct metric_builtin {
+	const char *name, *alias, *formula;
+	double scale; /* 0: 1 */
+	const char *unit, *beside, *words, *description;
+	const char *groups; /* NULL: none */
+	enum metric_need need;
+};
+
+/* What the formulas of rates divide by. On CPUs the clock of a task stands still. */
+#define METRIC_RAN "(cpu\\-clock if #target_cpu else task\\-clock)"
+
+/* The i-th built-in metric, NULL beyond the end. */
+const struct metric_builtin *metric_builtin_at(size_t i);
+/* Whether this machine can have it. */
+bool metric_is_met(enum metric_need need, const struct metric_where *where);
+/* The one of that name that this machine can have. `*any`: there is one for other machines. */
+const struct metric_builtin *metric_builtin_find(const char *name, const struct metric_where *where,
+						 bool *any);
+
 /*
  * How much of `text` is a number as formulas have them, and its value: infinite when it is too large
  * or has more digits than anybody means. 0: none.

@@ -10,7 +10,6 @@
 
 #include <tally/metric.h>
 
-#include "count/metric.h"
 #include "tap.h"
 
 /* No machine: what a formula means here must not depend on where it is tested. */
@@ -487,33 +486,6 @@ static void checks_options(void)
 	check_int(tally_metric_parse(&m, "a", "1", &o, &err), -EINVAL);
 }
 
-static void splits_scale_units(void)
-{
-	static const struct {
-		const char *text;
-		double scale;
-		const char *unit;
-	} rows[] = {
-		{ "100%", 100, "%" },
-		{ "1per_sec", 1, "per_sec" },
-		{ "64Bytes", 64, "Bytes" },
-		{ "6.103515625e-5MiB", 6.103515625e-5, "MiB" },
-		{ "1e3per_1k_instr", 1000, "per_1k_instr" },
-		{ "1e-9s", 1e-9, "s" },
-		{ "1", 1, "" },
-	};
-	const char *unit;
-	double scale;
-
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		check_int(metric_scale_unit(rows[i].text, &scale, &unit), 0);
-		check(scale == rows[i].scale);
-		check_str(unit, rows[i].unit);
-	}
-	check_int(metric_scale_unit("%", &scale, &unit), -EINVAL);
-	check_int(metric_scale_unit("", &scale, &unit), -EINVAL);
-}
-
 int main(void)
 {
 	tap_run(computes_as_perf);
@@ -533,6 +505,5 @@ int main(void)
 	tap_run(refuses_circles);
 	tap_run(keeps_texts);
 	tap_run(checks_options);
-	tap_run(splits_scale_units);
 	return tap_end();
 }
