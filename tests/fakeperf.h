@@ -11,6 +11,7 @@
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <tally/attr.h>
 
@@ -28,6 +29,7 @@ struct fake_event {
 	uint64_t id, value, enabled, running, lost;
 	bool end_of_file; /* PERF_EVENT_STATE_ERROR */
 	unsigned enables, disables, resets, group_verbs;
+	void *page; /* what was mapped of it last */
 };
 
 static struct {
@@ -38,10 +40,13 @@ static struct {
 	pid_t missing_pid;                /* -ESRCH for it */
 	int fail_ioctl_fd, fail_ioctl_code;
 	int fail_read_code;
-	size_t cut_read; /* answer only so many bytes */
-	bool knows_lost; /* READ_LOST, Linux 6.0 */
-	bool reversed;   /* members of a group from the last to the first */
-	bool drops_last; /* the last member left its group */
+	int fail_mmap_code;    /* of an event's page */
+	int fail_madvise_code; /* MADV_WIPEONFORK, Linux 4.14 */
+	int maps;              /* all kinds of memory, now */
+	size_t cut_read;       /* answer only so many bytes */
+	bool knows_lost;       /* READ_LOST, Linux 6.0 */
+	bool reversed;         /* members of a group from the last to the first */
+	bool drops_last;       /* the last member left its group */
 } fake;
 
 static void fake_reset(void)
@@ -202,6 +207,38 @@ static int fake_close(int fd)
 	return 0;
 }
 
+/* The page of an event is fresh memory. */
+static int fake_mmap(void **addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	struct fake_event *e = fake_at(fd);
+	int r;
+
+	if (e && fake.fail_mmap_code)
+		return fake.fail_mmap_code;
+	if (e)
+		r = sys_kernel.mmap(addr, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				    -1, 0);
+	else
+		r = sys_kernel.mmap(addr, len, prot, flags, fd, offset);
+	if (r == 0)
+		fake.maps++;
+	if (r == 0 && e)
+		e->page = *addr;
+	return r;
+}
+
+static int fake_munmap(void *addr, size_t len)
+{
+	fake.maps--;
+	return sys_kernel.munmap(addr, len);
+}
+
+static int fake_madvise(void *addr, size_t len, int advice)
+{
+	return fake.fail_madvise_code ? fake.fail_madvise_code
+				      : sys_kernel.madvise(addr, len, advice);
+}
+
 const struct sys_table *sys(void)
 {
 	static struct sys_table table;
@@ -212,6 +249,9 @@ const struct sys_table *sys(void)
 		table.ioctl = fake_ioctl;
 		table.read = fake_read;
 		table.close = fake_close;
+		table.mmap = fake_mmap;
+		table.munmap = fake_munmap;
+		table.madvise = fake_madvise;
 	}
 	return &table;
 }

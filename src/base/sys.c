@@ -99,6 +99,11 @@ static int kernel_munmap(void *addr, size_t len)
 	return (int)answer(munmap(addr, len));
 }
 
+static int kernel_madvise(void *addr, size_t len, int advice)
+{
+	return (int)answer(madvise(addr, len, advice));
+}
+
 static int kernel_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	return (int)answer(poll(fds, count, timeout_ms));
@@ -116,5 +121,6 @@ const struct sys_table sys_kernel = {
 	.close = kernel_close,
 	.mmap = kernel_mmap,
 	.munmap = kernel_munmap,
+	.madvise = kernel_madvise,
 	.poll = kernel_poll,
 };

@@ -29,6 +29,7 @@ struct sys_table {
 	int (*close)(int fd);
 	int (*mmap)(void **addr, size_t len, int prot, int flags, int fd, off_t offset);
 	int (*munmap)(void *addr, size_t len);
+	int (*madvise)(void *addr, size_t len, int advice);
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 };
 
