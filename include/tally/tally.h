@@ -15,6 +15,7 @@
  *	count.h     a reading that knows whether it is exact
  *	counter.h   one event on a target
  *	group.h     events counted together
+ *	fast.h      counters read without a system call
  *	record.h    records: bytes to structs and back
  *	ring.h      the memory that the kernel writes records into
  *	sampler.h   many rings for a target
@@ -28,6 +29,7 @@
 #include <tally/counter.h>
 #include <tally/error.h>
 #include <tally/event.h>
+#include <tally/fast.h>
 #include <tally/group.h>
 #include <tally/launch.h>
 #include <tally/record.h>

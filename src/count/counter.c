@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "count/fast.h"
 #include "count/opened.h"
 
 struct tally_counter {
@@ -60,6 +61,12 @@ int tally_counter_read(struct tally_counter *counter, struct tally_count *out)
 	if (r == 0)
 		*out = count;
 	return r;
+}
+
+int tally_counter_fast(struct tally_counter *counter, struct tally_fast *out,
+		       struct tally_error *err)
+{
+	return fast_open(&counter->opened, 0, out, err);
 }
 
 uint32_t tally_counter_places(const struct tally_counter *counter,

@@ -8,6 +8,7 @@
 #include <tally/group.h>
 
 #include "base/error.h"
+#include "count/fast.h"
 #include "count/opened.h"
 
 struct tally_group {
@@ -98,4 +99,10 @@ int tally_group_read(struct tally_group *group, struct tally_count *counts, uint
 	if (r == 0)
 		memcpy(counts, group->counts, group->opened.members * sizeof(*counts));
 	return r;
+}
+
+int tally_group_fast(struct tally_group *group, uint32_t member, struct tally_fast *out,
+		     struct tally_error *err)
+{
+	return fast_open(&group->opened, member, out, err);
 }

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/sys.h"
+#include "count/fast.h"
 #include "count/opened.h"
 #include "count/target.h"
 #include "event/open.h"
@@ -41,6 +42,8 @@ static void prepare_attr(struct tally_attr *attr, const struct opening *how, uin
 	*attr = *tally_event_attr(how->events[member]);
 	attr->read_format = READ_FORMAT | (members > 1 ? TALLY_READ_GROUP : 0);
 	attr->flags &= ~(TALLY_ATTR_DISABLED | TALLY_ATTR_ENABLE_ON_EXEC | TALLY_ATTR_INHERIT);
+	if (how->opts.flags & TALLY_COUNTER_FAST)
+		fast_ask(attr, FAST_ASK_BIT);
 	if (target_inherits(target) && !(how->opts.flags & TALLY_COUNTER_NO_INHERIT))
 		attr->flags |= TALLY_ATTR_INHERIT;
 	if (member > 0) {
@@ -71,6 +74,10 @@ static int open_member(struct opened *o, const struct opening *how, uint32_t mem
 		fd = event_open(how->events[member], attr, place->tid, place->cpu, leader,
 				how->opts.root, how->err);
 	}
+	if ((fd == -EINVAL || fd == -EOPNOTSUPP) && how->opts.flags & TALLY_COUNTER_FAST &&
+	    fast_give_up(attr, FAST_ASK_BIT))
+		fd = event_open(how->events[member], attr, place->tid, place->cpu, leader,
+				how->opts.root, how->err);
 	if (fd < 0)
 		return fd;
 	fds[member] = fd;
@@ -178,7 +185,8 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 {
 	struct opening how = { .events = events, .target = target, .err = err };
 	int r = opts_read(&how.opts, sizeof(how.opts),
-			  TALLY_COUNTER_ENABLED | TALLY_COUNTER_NO_INHERIT, opts, err);
+			  TALLY_COUNTER_ENABLED | TALLY_COUNTER_NO_INHERIT | TALLY_COUNTER_FAST,
+			  opts, err);
 
 	if (r < 0)
 		return r;
@@ -189,6 +197,7 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 	for (uint32_t m = 0; m < members; m++)
 		prepare_attr(&how.attrs[m], &how, members, m);
 	r = open_until_stable(o, &how);
+	o->opener = tally_fast_thread_();
 	/* A group is read by its leader, in the leader's format. */
 	o->has_lost = how.attrs[0].read_format & TALLY_READ_LOST;
 	free(how.attrs);
@@ -318,5 +327,6 @@ void opened_close(struct opened *o)
 	free(o->base);
 	free(o->now);
 	free(o->buffer);
+	fast_pages_close(o->pages);
 	*o = (struct opened){ .members = o->members };
 }

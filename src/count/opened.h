@@ -19,6 +19,8 @@ struct opened {
 	struct tally_count *base; /* what reset made the zero, by the same index */
 	struct tally_count *now;  /* one place as it is just being read, by member */
 	uint64_t *buffer;         /* room for one read(2) at a place */
+	uintptr_t opener;         /* the thread pointer of the thread that opened it */
+	struct fast_pages *pages; /* mapped for fast reads; NULL: none was asked for */
 };
 
 /*
