@@ -113,6 +113,7 @@ const struct sys_table sys_kernel = {
 	.perf_event_open = kernel_perf_event_open,
 	.ioctl = kernel_ioctl,
 	.read = kernel_read,
+	.plain_read = read,
 	.write = kernel_write,
 	.writev = kernel_writev,
 	.pread = kernel_pread,

@@ -55,12 +55,7 @@ int tally_counter_reset(struct tally_counter *counter)
 
 int tally_counter_read(struct tally_counter *counter, struct tally_count *out)
 {
-	struct tally_count count;
-	int r = opened_read(&counter->opened, &count);
-
-	if (r == 0)
-		*out = count;
-	return r;
+	return opened_read_one(&counter->opened, out);
 }
 
 int tally_counter_fast(struct tally_counter *counter, struct tally_fast *out,

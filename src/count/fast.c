@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "count/fast.h"
 #include "count/opened.h"
+#include "count/settle.h"
 
 /* One event: value, enabled, running, id, [lost]. */
 #define ONE_WORDS 5
@@ -32,7 +33,7 @@ struct fast_pages {
 static int take_one(const struct tally_fast *fast, struct tally_count *out)
 {
 	uint64_t words[ONE_WORDS];
-	ssize_t n = sys()->read(fast->fd, words, sizeof(words));
+	ssize_t n = sys_read(fast->fd, words, sizeof(words));
 
 	if (n < 0)
 		return (int)n;
@@ -50,7 +51,7 @@ static int take_one(const struct tally_fast *fast, struct tally_count *out)
 static int take_member(const struct tally_fast *fast, struct tally_count *out)
 {
 	uint64_t words[GROUP_WORDS];
-	ssize_t n = sys()->read(fast->fd, words, sizeof(words));
+	ssize_t n = sys_read(fast->fd, words, sizeof(words));
 
 	if (n < 0)
 		return (int)n;
@@ -86,7 +87,7 @@ int tally_fast_read_kernel(const struct tally_fast *fast, struct tally_count *ou
 		count.error = r;
 	else if (r < 0)
 		return r;
-	tally_count_settle(&count);
+	count_settle(&count);
 	*out = count;
 	return 0;
 }

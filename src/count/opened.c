@@ -14,6 +14,7 @@
 #include "base/sys.h"
 #include "count/fast.h"
 #include "count/opened.h"
+#include "count/settle.h"
 #include "count/target.h"
 #include "event/open.h"
 
@@ -23,6 +24,8 @@
 /* Words before the members of a group, and the most words of a member. */
 #define GROUP_HEAD   3
 #define MEMBER_WORDS 3
+/* Words of an event that is in no group, with lost. */
+#define ALONE_WORDS 5
 
 /* What is the same at all places while they are being opened. */
 struct opening {
@@ -239,15 +242,32 @@ static void take_group(struct opened *o, uint32_t place, size_t words)
 	}
 }
 
-static int take_one(struct opened *o, size_t words)
+/* The answer for a single event has its last word where the kernel tells lost samples. */
+static inline ssize_t one_bytes(const struct opened *o)
 {
-	if (words < (o->has_lost ? 5 : 4))
+	return (ssize_t)sizeof(*o->buffer) * (ALONE_WORDS - !o->has_lost);
+}
+
+/* What read(2) answered when it was not the whole of one_bytes(). */
+static int take_short(ssize_t n, struct tally_count *now)
+{
+	if (n < 0)
+		return (int)n;
+	if (n > 0)
 		return -EIO;
-	o->now[0] = (struct tally_count){
+	*now = (struct tally_count){ .error = -EBUSY, .state = TALLY_COUNT_ERROR };
+	return 0;
+}
+
+static inline int take_one(const struct opened *o, ssize_t n, struct tally_count *now)
+{
+	if (n < one_bytes(o))
+		return take_short(n, now);
+	*now = (struct tally_count){
 		.raw = o->buffer[0],
 		.enabled_ns = o->buffer[1],
 		.running_ns = o->buffer[2],
-		.lost = o->has_lost ? o->buffer[4] : 0,
+		.lost = o->buffer[4], /* 0 from the start, where it is not told */
 	};
 	return 0;
 }
@@ -259,8 +279,10 @@ static int take_one(struct opened *o, size_t words)
 static int read_place(struct opened *o, uint32_t place)
 {
 	size_t room = (GROUP_HEAD + (size_t)MEMBER_WORDS * o->members) * sizeof(*o->buffer);
-	ssize_t n = sys()->read(o->fds[(size_t)place * o->members], o->buffer, room);
+	ssize_t n = sys_read(o->fds[(size_t)place * o->members], o->buffer, room);
 
+	if (o->members == 1)
+		return take_one(o, n, o->now);
 	if (n < 0)
 		return (int)n;
 	for (uint32_t m = 0; m < o->members; m++)
@@ -268,23 +290,25 @@ static int read_place(struct opened *o, uint32_t place)
 	size_t words = (size_t)n / sizeof(*o->buffer);
 	if (!n)
 		return 0;
-	if (o->members == 1)
-		return take_one(o, words);
 	if (words < GROUP_HEAD)
 		return -EIO;
 	take_group(o, place, words);
 	return 0;
 }
 
+static uint64_t clamped_minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* Not tally_count_minus(): the sum alone is settled, and a read should cost what read(2) costs. */
 static void add_place(struct tally_count *sum, const struct tally_count *now,
 		      const struct tally_count *base)
 {
-	struct tally_count since = tally_count_minus(now, base);
-
-	sum->raw += since.raw;
-	sum->enabled_ns += since.enabled_ns;
-	sum->running_ns += since.running_ns;
-	sum->lost += since.lost;
+	sum->raw += clamped_minus(now->raw, base->raw);
+	sum->enabled_ns += clamped_minus(now->enabled_ns, base->enabled_ns);
+	sum->running_ns += clamped_minus(now->running_ns, base->running_ns);
+	sum->lost += clamped_minus(now->lost, base->lost);
 	if (!sum->error)
 		sum->error = now->error;
 }
@@ -300,8 +324,46 @@ int opened_read(struct opened *o, struct tally_count *counts)
 			add_place(&counts[m], &o->now[m], &o->base[(size_t)p * o->members + m]);
 	}
 	for (uint32_t m = 0; m < o->members; m++)
-		tally_count_settle(&counts[m]);
+		count_settle(&counts[m]);
 	return 0;
+}
+
+/*
+ * One event at one place, without a detour: a read should cost what read(2) costs, and after a system
+ * call every branch and every return is a mispredicted one.
+ */
+static inline int read_alone(struct opened *o, struct tally_count *out)
+{
+	const struct tally_count *base = o->base;
+	const uint64_t *words = o->buffer;
+	ssize_t n = sys_read(o->fds[0], o->buffer, ALONE_WORDS * sizeof(*words));
+
+	if (__builtin_expect(n < one_bytes(o), 0))
+		return take_short(n, out);
+	*out = (struct tally_count){
+		.raw = clamped_minus(words[0], base->raw),
+		.enabled_ns = clamped_minus(words[1], base->enabled_ns),
+		.running_ns = clamped_minus(words[2], base->running_ns),
+		.lost = clamped_minus(words[4], base->lost),
+	};
+	count_settle(out);
+	return 0;
+}
+
+/* Out of line: what it keeps in registers would have to be saved on the short way too. */
+__attribute__((noinline)) static int read_sum(struct opened *o, struct tally_count *count)
+{
+	struct tally_count sum;
+	int r = opened_read(o, &sum);
+
+	if (r == 0)
+		*count = sum;
+	return r;
+}
+
+int opened_read_one(struct opened *o, struct tally_count *count)
+{
+	return o->places_count == 1 ? read_alone(o, count) : read_sum(o, count);
 }
 
 int opened_reset(struct opened *o)

@@ -37,6 +37,9 @@ int opened_ioctl(struct opened *o, unsigned long request);
 /* Reads all members, summed over the places. */
 int opened_read(struct opened *o, struct tally_count *counts);
 
+/* The same for a single event; `count` is written on success only. */
+int opened_read_one(struct opened *o, struct tally_count *count);
+
 /* Makes what is counted by now the zero of later reads. */
 int opened_reset(struct opened *o);
 
