@@ -120,19 +120,26 @@ static int open_place(struct opened *o, const struct opening *how)
 	return r;
 }
 
+/*
+ * All arrays are one block, those with the widest elements first: opening a counter is short enough
+ * for allocations to be felt.
+ */
 static int allocate(struct opened *o, uint32_t places, struct tally_error *err)
 {
 	size_t slots = (size_t)places * o->members;
 	size_t words = GROUP_HEAD + (size_t)MEMBER_WORDS * o->members;
+	size_t counts = slots + o->members;
 
-	o->places = calloc(places, sizeof(*o->places));
-	o->fds = calloc(slots, sizeof(*o->fds));
-	o->ids = calloc(slots, sizeof(*o->ids));
-	o->base = calloc(slots, sizeof(*o->base));
-	o->now = calloc(o->members, sizeof(*o->now));
-	o->buffer = calloc(words, sizeof(*o->buffer));
-	if (!o->places || !o->fds || !o->ids || !o->base || !o->now || !o->buffer)
+	o->block = calloc(1, counts * sizeof(*o->base) + (slots + words) * sizeof(uint64_t) +
+				     places * sizeof(*o->places) + slots * sizeof(*o->fds));
+	if (!o->block)
 		return error_nomem(err, "the counters");
+	o->base = o->block;
+	o->now = o->base + slots;
+	o->ids = (uint64_t *)(o->now + o->members);
+	o->buffer = o->ids + slots;
+	o->places = (struct tally_place *)(o->buffer + words);
+	o->fds = (int *)(o->places + places);
 	for (size_t i = 0; i < slots; i++)
 		o->fds[i] = -1;
 	return 0;
@@ -383,12 +390,7 @@ void opened_close(struct opened *o)
 {
 	for (uint32_t p = 0; p < o->places_count; p++)
 		close_place(o, p);
-	free(o->places);
-	free(o->fds);
-	free(o->ids);
-	free(o->base);
-	free(o->now);
-	free(o->buffer);
+	free(o->block);
 	fast_pages_close(o->pages);
 	*o = (struct opened){ .members = o->members };
 }

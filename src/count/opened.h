@@ -12,6 +12,7 @@
 struct opened {
 	uint32_t members;      /* how many events are opened at each place; the first one leads */
 	uint32_t places_count; /* how many places are open */
+	void *block;           /* holds all the arrays */
 	struct tally_place *places;
 	bool has_lost;            /* the kernel tells lost samples (6.0) */
 	int *fds;                 /* [place * members + member] */
