@@ -12,6 +12,7 @@ HEADERS = {
     "api": "base", "error": "base", "system": "base",
     "attr": "event", "event": "event", "record": "event",
     "target": "count", "launch": "count", "count": "count", "counter": "count", "group": "count",
+    "measure": "count", "region": "count", "page": "count",
     "fast": "count", "fast-x86": "count", "fast-arm64": "count", "fast-other": "count",
     "ring": "sample", "sampler": "sample",
     "reader": "perfdata", "writer": "perfdata",

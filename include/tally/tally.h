@@ -16,6 +16,7 @@
  *	counter.h   one event on a target
  *	group.h     events counted together
  *	fast.h      counters read without a system call
+ *	measure.h   what a function does, counted
  *	record.h    records: bytes to structs and back
  *	ring.h      the memory that the kernel writes records into
  *	sampler.h   many rings for a target
@@ -32,6 +33,7 @@
 #include <tally/fast.h>
 #include <tally/group.h>
 #include <tally/launch.h>
+#include <tally/measure.h>
 #include <tally/record.h>
 #include <tally/ring.h>
 #include <tally/sampler.h>

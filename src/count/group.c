@@ -5,16 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tally/group.h>
-
 #include "base/error.h"
 #include "count/fast.h"
-#include "count/opened.h"
-
-struct tally_group {
-	struct opened opened;
-	struct tally_count *counts; /* a read that fails half-way is not seen by the caller */
-};
+#include "count/group.h"
 
 /* The members are the leader and what follows it in the list. */
 static int find_members(struct tally_events *events, uint32_t leader, struct tally_event ***members,
@@ -39,25 +32,23 @@ int tally_group_open(struct tally_group **out, struct tally_events *events, uint
 		     const struct tally_target *target, const struct tally_counter_opts *opts,
 		     struct tally_error *err)
 {
-	struct tally_event **members = NULL;
 	uint32_t count = 0;
 	struct tally_group *group = calloc(1, sizeof(*group));
 
 	if (!group)
 		return error_nomem(err, "a group");
-	int r = find_members(events, leader, &members, &count, err);
+	int r = find_members(events, leader, &group->events, &count, err);
 	if (r < 0)
 		goto fail;
 	group->counts = calloc(count, sizeof(*group->counts));
-	r = group->counts ? opened_open(&group->opened, members, count, target, opts, err)
+	r = group->counts ? opened_open(&group->opened, group->events, count, target, opts, err)
 			  : error_nomem(err, "a group");
 	if (r < 0)
 		goto fail;
-	free(members);
+	group->enabled = opts && opts->flags & TALLY_COUNTER_ENABLED;
 	*out = group;
 	return 0;
 fail:
-	free(members);
 	tally_group_close(group);
 	return r;
 }
@@ -67,7 +58,9 @@ void tally_group_close(struct tally_group *group)
 	if (!group)
 		return;
 	opened_close(&group->opened);
+	measured_free(group->measured);
 	free(group->counts);
+	free(group->events);
 	free(group);
 }
 
@@ -78,12 +71,20 @@ uint32_t tally_group_size(const struct tally_group *group)
 
 int tally_group_enable(struct tally_group *group)
 {
-	return opened_ioctl(&group->opened, PERF_EVENT_IOC_ENABLE);
+	int r = opened_ioctl(&group->opened, PERF_EVENT_IOC_ENABLE);
+
+	if (r == 0)
+		group->enabled = true;
+	return r;
 }
 
 int tally_group_disable(struct tally_group *group)
 {
-	return opened_ioctl(&group->opened, PERF_EVENT_IOC_DISABLE);
+	int r = opened_ioctl(&group->opened, PERF_EVENT_IOC_DISABLE);
+
+	if (r == 0)
+		group->enabled = false;
+	return r;
 }
 
 int tally_group_reset(struct tally_group *group)
