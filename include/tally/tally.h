@@ -17,6 +17,7 @@
  *	group.h     events counted together
  *	fast.h      counters read without a system call
  *	measure.h   what a function does, counted
+ *	region.h    named regions of code, counted when the environment asks for it
  *	record.h    records: bytes to structs and back
  *	ring.h      the memory that the kernel writes records into
  *	sampler.h   many rings for a target
@@ -35,6 +36,7 @@
 #include <tally/launch.h>
 #include <tally/measure.h>
 #include <tally/record.h>
+#include <tally/region.h>
 #include <tally/ring.h>
 #include <tally/sampler.h>
 #include <tally/system.h>
