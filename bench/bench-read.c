@@ -22,11 +22,6 @@
 #define READS  500
 #define OPENS  50
 
-/* Reads as tally does: value, enabled, running, id, lost. */
-#define FORMAT                                                                              \
-	(PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING | PERF_FORMAT_ID | \
-	 TALLY_READ_LOST)
-
 static struct {
 	struct tally_events *events;
 	struct tally_counter *counter;
@@ -119,6 +114,48 @@ static double time_of(void (*fn)(void), int times)
 	return (double)(now_ns() - start) / times;
 }
 
+/* Regions: this program's own, off at first; see main(). */
+static struct tally_regions set;
+static struct tally_region region = TALLY_REGION("empty");
+static int group_fd; /* page faults and task clock, as in the region */
+
+static void region_begin_end(void)
+{
+	TALLY_REGION_BEGIN(set, &region);
+	TALLY_REGION_END(set, &region);
+}
+
+/* What a region is off: two loads, each with a branch. */
+static const uint32_t off;
+
+static void two_branches(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (__builtin_expect(__atomic_load_n(&off, __ATOMIC_RELAXED), 0))
+			bare_read();
+}
+
+static void two_group_reads(void)
+{
+	uint64_t words[3 + 2 * 3];
+
+	must(read(group_fd, words, sizeof(words)) > 0, "read");
+	must(read(group_fd, words, sizeof(words)) > 0, "read");
+}
+
+static void open_bare_group(void)
+{
+	struct tally_attr attr = bench.attr;
+
+	attr.flags &= ~TALLY_ATTR_DISABLED;
+	attr.read_format |= PERF_FORMAT_GROUP;
+	group_fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	must(group_fd >= 0, "perf_event_open");
+	attr.config = TALLY_SW_TASK_CLOCK;
+	must(syscall(SYS_perf_event_open, &attr, 0, -1, group_fd, PERF_FLAG_FD_CLOEXEC) >= 0,
+	     "perf_event_open");
+}
+
 static int by_size(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -149,7 +186,7 @@ static bool compare(const char *what, void (*ours)(void), const char *peer, void
 		ratio[i] = a[i] / b[i];
 	}
 	double r = median(ratio, bench.rounds);
-	printf("%s: %.0f ns, %s %.0f ns: %.3f of it, target %.3g%s\n", what,
+	printf("%s: %.4g ns, %s %.4g ns: %.3f of it, target %.3g%s\n", what,
 	       median(a, bench.rounds), peer, median(b, bench.rounds), r, target,
 	       r <= target ? "" : "  MISSED");
 	free(a);
@@ -175,6 +212,24 @@ static void open_all(void)
 	bench.attr.flags |= TALLY_ATTR_DISABLED;
 }
 
+/* Off, and then as the environment asks for it; its output is not wanted. */
+static bool compare_regions(void)
+{
+	bool met = compare("a region that is off", region_begin_end, "two loads and branches",
+			   two_branches, 100 * READS, 1.1);
+
+	open_bare_group();
+	setenv("TALLY_REGIONS", "page-faults:u,task-clock:u", 1);
+	setenv("TALLY_REGIONS_OUTPUT", "/dev/null", 1);
+	tally_regions_start(&set);
+	must(set.on, "tally_regions_start");
+	met &= compare("a region that is on", region_begin_end, "two read(2) of a group",
+		       two_group_reads, READS, 1.15);
+	tally_regions_stop(&set);
+	close(group_fd);
+	return met;
+}
+
 int main(int argc, char **argv)
 {
 	bool met = true;
@@ -190,6 +245,7 @@ int main(int argc, char **argv)
 		       bare_read, READS, 1.1);
 	met &= compare("open, enable, read, close", counter_cycle, "the system calls", bare_cycle,
 		       OPENS, 1.1);
+	met &= compare_regions();
 	close(bench.fd);
 	tally_counter_close(bench.counter);
 	tally_events_free(bench.events);

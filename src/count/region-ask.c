@@ -87,11 +87,17 @@ static struct tally_events *largest_group(struct region_config *config, struct t
 	return NULL;
 }
 
-static void tell_compromises(struct region_config *config)
+/*
+ * What results say of events. Not asked of them later: whoever opens their group writes to them.
+ */
+static void describe(struct region_config *config)
 {
 	for (uint32_t i = 0; i < config->members; i++) {
 		const struct tally_event *event = tally_events_at(config->events, i);
 		const char *compromise = tally_event_compromise(event);
+		config->blanks[i].label = tally_event_name(event);
+		config->blanks[i].unit = tally_event_unit(event);
+		config->blanks[i].scale = tally_event_scale(event);
 		if (compromise)
 			buf_printf(&config->troubles, "%s: %s\n", tally_event_name(event),
 				   compromise);
@@ -112,10 +118,13 @@ static void choose_events(struct region_config *config, const char *text)
 	if (count && buf_text(&names) && parse(&alone, names.at, &err) == 0)
 		config->events = largest_group(config, alone, tally_events_count(alone));
 	if (config->events)
+		config->blanks = calloc(tally_events_count(config->events),
+					sizeof(*config->blanks));
+	if (config->blanks)
 		config->members = tally_events_count(config->events);
 	else
 		buf_printf(&config->troubles, "nothing is counted\n");
-	tell_compromises(config);
+	describe(config);
 	tally_events_free(alone);
 	tally_events_free(asked);
 	buf_done(&names);
@@ -153,6 +162,7 @@ void region_config_free(struct region_config *config)
 	if (!config)
 		return;
 	tally_events_free(config->events);
+	free(config->blanks);
 	free(config->output);
 	buf_done(&config->troubles);
 	free(config);

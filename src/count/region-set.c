@@ -216,7 +216,7 @@ void tally_regions_start(struct tally_regions *set)
 		region_config_free(config);
 		return;
 	}
-	if (config->events && prepare(set))
+	if (config->members && prepare(set))
 		__atomic_store_n(&set->on, 1, __ATOMIC_SEQ_CST);
 }
 

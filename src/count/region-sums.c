@@ -98,16 +98,12 @@ static void fill(struct tally_result *results, const struct giving *g, const uin
 	const struct region_config *config = g->state->config;
 
 	for (uint32_t i = 0; i < config->members; i++) {
-		const struct tally_event *event = tally_events_at(config->events, i);
-		results[i] = (struct tally_result){
-			.label = tally_event_name(event),
-			.unit = tally_event_unit(event),
-			.scale = tally_event_scale(event),
-			.count = { .raw = values[VALUE_MEMBERS + i],
-				   .enabled_ns = values[VALUE_ENABLED],
-				   .running_ns = values[VALUE_RUNNING] },
-		};
-		tally_count_settle(&results[i].count);
+		struct tally_count *count = &results[i].count;
+		results[i] = config->blanks[i];
+		count->raw = values[VALUE_MEMBERS + i];
+		count->enabled_ns = values[VALUE_ENABLED];
+		count->running_ns = values[VALUE_RUNNING];
+		tally_count_settle(count);
 	}
 }
 

@@ -172,13 +172,24 @@ static bool is_current(const struct tally_region_thread *t)
 	       t->generation == set->generation;
 }
 
+/* Relaxed: others may read them at any time, rows of sums under the sequence number. */
+static void add_word(uint64_t *sum, uint64_t more)
+{
+	__atomic_store_n(sum, *sum + more, __ATOMIC_RELAXED);
+}
+
+static void set_depth(struct tally_region_thread *t, uint32_t depth)
+{
+	__atomic_store_n(&t->depth, depth, __ATOMIC_RELAXED);
+}
+
 static struct tally_region_thread *enter(struct tally_regions *set)
 {
 	struct tally_region_thread *t = pthread_getspecific(set->key);
 
 	for (int tries = 0; tries < 2; tries++) {
 		if (t && t->busy) {
-			t->notes.interrupting++;
+			add_word(&t->notes.interrupting, 1);
 			return NULL;
 		}
 		if (t && go_inside(t)) {
@@ -238,12 +249,13 @@ void tally_region_begin(struct tally_regions *set, struct tally_region *region)
 		return;
 	uint32_t id = find_region(t, region);
 	if (id == ID_NOTHING) {
-		t->notes.too_many++;
+		add_word(&t->notes.too_many, 1);
 	} else if (t->depth == TALLY_REGION_DEPTH) {
-		t->notes.too_deep++;
+		add_word(&t->notes.too_deep, 1);
 		t->skipped++;
 	} else {
-		struct region_frame *frame = &t->frames[t->depth++];
+		struct region_frame *frame = &t->frames[t->depth];
+		set_depth(t, t->depth + 1);
 		frame->id = id;
 		memset(frame->start, 0, (size_t)2 * region_width(t->members) * sizeof(uint64_t));
 		/* Last, so that the least of our own is counted. */
@@ -258,12 +270,6 @@ static bool is_open_below(const struct tally_region_thread *t, uint32_t depth)
 		if (t->frames[i].id == t->frames[depth].id)
 			return true;
 	return false;
-}
-
-/* Relaxed and not torn: others read it under the sequence number. */
-static void add_word(uint64_t *sum, uint64_t more)
-{
-	__atomic_store_n(sum, *sum + more, __ATOMIC_RELAXED);
 }
 
 static void add_values(struct tally_region_thread *t, uint32_t depth, uint64_t *row)
@@ -286,10 +292,11 @@ static void add_values(struct tally_region_thread *t, uint32_t depth, uint64_t *
 /* Ends the innermost open region; `t->now` are the values at its end, when they are `known`. */
 static void end_innermost(struct tally_region_thread *t, bool known)
 {
-	uint32_t depth = --t->depth;
+	uint32_t depth = t->depth - 1;
 	const struct region_frame *frame = &t->frames[depth];
 	uint64_t *row = region_row_make(&t->sums, t->members, frame->id);
 
+	set_depth(t, depth);
 	if (!row)
 		return;
 	uint32_t sequence = t->sequence;
@@ -310,7 +317,7 @@ static void end_nothing(struct tally_region_thread *t)
 	if (t->forgiven)
 		t->forgiven--;
 	else
-		t->notes.unmatched_ends++;
+		add_word(&t->notes.unmatched_ends, 1);
 }
 
 static void end_region(struct tally_region_thread *t, uint32_t id, bool known)
@@ -323,8 +330,10 @@ static void end_region(struct tally_region_thread *t, uint32_t id, bool known)
 		end_nothing(t);
 		return;
 	}
-	for (; t->depth > at; t->notes.ended_by_outer++)
+	while (t->depth > at) {
+		add_word(&t->notes.ended_by_outer, 1);
 		end_innermost(t, known);
+	}
 	end_innermost(t, known);
 }
 

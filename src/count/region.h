@@ -59,6 +59,7 @@ struct region_sums {
 struct region_config {
 	struct tally_events *events; /* one group; NULL: none can be counted */
 	uint32_t members;
+	struct tally_result *blanks; /* by member: label, unit, scale */
 	bool json;
 	char *output;        /* NULL: standard error */
 	struct buf troubles; /* lines about events that are not counted, or not as asked */

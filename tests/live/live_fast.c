@@ -356,9 +356,14 @@ static void an_inherited_event_has_no_page(void)
 
 	require(tally_events_parse(&events, "page-faults:u", NULL, &err) == 0);
 	require(tally_counter_open(&counter, tally_events_at(events, 0), &target, NULL, &err) == 0);
-	check_int(tally_counter_fast(counter, &fast, &err), 0);
-	check(fast.page == NULL);
-	check_int(tally_fast_read(&fast, &value), 0);
+	if (tally_counter_places(counter, NULL) == 1) {
+		check_int(tally_counter_fast(counter, &fast, &err), 0);
+		check(fast.page == NULL);
+		check_int(tally_fast_read(&fast, &value), 0);
+	} else {
+		/* A sanitizer's thread. */
+		check_int(tally_counter_fast(counter, &fast, &err), -EINVAL);
+	}
 	close_faults(counter, events);
 }
 
