@@ -224,7 +224,7 @@ static bool compare_regions(void)
 	tally_regions_start(&set);
 	must(set.on, "tally_regions_start");
 	met &= compare("a region that is on", region_begin_end, "two read(2) of a group",
-		       two_group_reads, READS, 1.15);
+		       two_group_reads, READS, 1.2);
 	tally_regions_stop(&set);
 	close(group_fd);
 	return met;

@@ -227,6 +227,19 @@ int opened_ioctl(struct opened *o, unsigned long request)
 	return first;
 }
 
+/* Where a member is, by its id: mostly where it was opened. The number of members: nowhere. */
+static inline uint32_t find_member(const struct opened *o, const uint64_t *ids, uint64_t id,
+				   uint64_t guess)
+{
+	uint32_t m = 0;
+
+	if (guess < o->members && ids[guess] == id)
+		return (uint32_t)guess;
+	while (m < o->members && ids[m] != id)
+		m++;
+	return m;
+}
+
 /* The members of a group may stand in any order, and some may be missing. */
 static void take_group(struct opened *o, uint32_t place, size_t words)
 {
@@ -235,17 +248,15 @@ static void take_group(struct opened *o, uint32_t place, size_t words)
 	uint64_t found = o->buffer[0], fit = (words - GROUP_HEAD) / width;
 
 	for (uint64_t i = 0; i < found && i < fit; i++, at += width) {
-		for (uint32_t m = 0; m < o->members; m++) {
-			if (ids[m] != at[1])
-				continue;
-			o->now[m] = (struct tally_count){
-				.raw = at[0],
-				.enabled_ns = o->buffer[1],
-				.running_ns = o->buffer[2],
-				.lost = o->has_lost ? at[2] : 0,
-			};
-			break;
-		}
+		uint32_t m = find_member(o, ids, at[1], i);
+		if (m == o->members)
+			continue;
+		o->now[m] = (struct tally_count){
+			.raw = at[0],
+			.enabled_ns = o->buffer[1],
+			.running_ns = o->buffer[2],
+			.lost = o->has_lost ? at[2] : 0,
+		};
 	}
 }
 

@@ -153,7 +153,6 @@ static struct tally_region_thread *find_thread(struct tally_regions *set)
 static bool go_inside(struct tally_region_thread *t)
 {
 	__atomic_store_n(&t->busy, 1, __ATOMIC_SEQ_CST);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&t->set->on, __ATOMIC_SEQ_CST);
 }
 
