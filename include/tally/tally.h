@@ -16,6 +16,7 @@
  *	counter.h   one event on a target
  *	group.h     events counted together
  *	fast.h      counters read without a system call
+ *	page.h      what the kernel says of a mapped event, and its clock
  *	measure.h   what a function does, counted
  *	region.h    named regions of code, counted when the environment asks for it
  *	record.h    records: bytes to structs and back
@@ -35,6 +36,7 @@
 #include <tally/group.h>
 #include <tally/launch.h>
 #include <tally/measure.h>
+#include <tally/page.h>
 #include <tally/record.h>
 #include <tally/region.h>
 #include <tally/ring.h>

@@ -346,6 +346,36 @@ static void members_of_a_group_are_read_one_by_one(void)
 	tally_events_free(events);
 }
 
+static void the_page_says_what_it_says_elsewhere(void)
+{
+	struct tally_events *events;
+	struct tally_counter *counter = open_faults(&events);
+	struct tally_fast fast;
+	struct tally_page page;
+	int status = -1;
+
+	require(counter != NULL);
+	require(tally_counter_fast(counter, &fast, &err) == 0);
+	if (!fast.page) {
+		check_int(tally_page_read(&fast, &page, sizeof(page)), -ENODATA);
+		close_faults(counter, events);
+		tap_skip("the page cannot be mapped here");
+	}
+	check_int(tally_page_read(&fast, &page, sizeof(page)), 0);
+	/* A software event is on no counter, and has no ring. */
+	check_u64(page.index, 0);
+	check_u64(page.caps & TALLY_PAGE_CAP_USER_RDPMC, 0);
+	check_u64(page.data_head, 0);
+	check(page.size > 0);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(tally_page_read(&fast, &page, sizeof(page)) == -ENODATA ? 0 : 1);
+	require(pid > 0);
+	check_int(waitpid(pid, &status, 0), pid);
+	check_int(status, 0);
+	close_faults(counter, events);
+}
+
 static void an_inherited_event_has_no_page(void)
 {
 	struct tally_target target = { .scope = TALLY_SCOPE_PROCESS, .id = getpid() };
@@ -387,6 +417,7 @@ int main(void)
 	tap_run(a_vfork_child_reads_its_parent);
 	tap_run(the_thread_pointer_of_an_ended_thread_deceives_nobody);
 	tap_run(members_of_a_group_are_read_one_by_one);
+	tap_run(the_page_says_what_it_says_elsewhere);
 	tap_run(an_inherited_event_has_no_page);
 	return tap_end();
 }
