@@ -101,6 +101,14 @@ TALLY_API const struct tally_attr *tally_event_granted(const struct tally_event 
  */
 TALLY_API const char *tally_event_compromise(const struct tally_event *event);
 
+/*
+ * Whether events can be opened here at all: 0, or the errno of opening the least that there is (a
+ * software event of the calling thread, user mode only), with the reason in words: a kernel without
+ * perf events, a seccomp filter, kernel.perf_event_paranoid above 2, no file descriptors left.
+ * Since: 0.1
+ */
+TALLY_API int tally_supported(struct tally_error *err);
+
 /* Which kind of thing tally_event_each() names. */
 enum tally_event_kind {
 	TALLY_EVENT_HARDWARE,
