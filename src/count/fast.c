@@ -229,7 +229,8 @@ void fast_pages_close(struct fast_pages *pages)
 {
 	if (!pages)
 		return;
-	for (uint32_t i = 0; i < pages->members; i++)
+	/* A forked child has not got the pages: something else may stand in their place. */
+	for (uint32_t i = 0; *pages->owner && i < pages->members; i++)
 		if (pages->at[i])
 			sys()->munmap(pages->at[i], page_size());
 	sys()->munmap(pages->owner, page_size());

@@ -257,6 +257,35 @@ static void a_forked_child_reads_its_parent(void)
 	close_faults(counter, events);
 }
 
+/* The counter's page was not copied, so that the child may have something else in its place. */
+static void a_forked_child_closes_nothing_of_its_own(void)
+{
+	struct tally_events *events;
+	struct tally_counter *counter = open_faults(&events);
+	struct tally_fast fast;
+	int status = -1;
+
+	require(counter != NULL);
+	require(tally_counter_fast(counter, &fast, &err) == 0);
+	if (!fast.page) {
+		close_faults(counter, events);
+		tap_skip("the page cannot be mapped here");
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		void *there = (void *)(uintptr_t)fast.page;
+		if (mmap(there, page_size, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != there)
+			_exit(2);
+		tally_counter_close(counter);
+		_exit(msync(there, page_size, MS_ASYNC) == 0 ? 0 : 1);
+	}
+	require(pid > 0);
+	check_int(waitpid(pid, &status, 0), pid);
+	check_int(status, 0);
+	close_faults(counter, events);
+}
+
 /* It has the parent's memory and thread pointer; the parent's event is not on a counter meanwhile. */
 static void a_vfork_child_reads_its_parent(void)
 {
@@ -414,6 +443,7 @@ int main(void)
 	tap_run(another_thread_reads_the_counted_one);
 	tap_run(asked_by_another_thread_it_has_no_page);
 	tap_run(a_forked_child_reads_its_parent);
+	tap_run(a_forked_child_closes_nothing_of_its_own);
 	tap_run(a_vfork_child_reads_its_parent);
 	tap_run(the_thread_pointer_of_an_ended_thread_deceives_nobody);
 	tap_run(members_of_a_group_are_read_one_by_one);
