@@ -73,10 +73,10 @@ TALLY_API int tally_counter_read(struct tally_counter *counter, struct tally_cou
 
 /*
  * Fills in `out` for reading it in this thread without a system call where that is possible; see
- * fast.h. Call it in the thread that opened the counter, for TALLY_SCOPE_SELF; for others, and where
- * the page cannot be mapped, `out` reads by read(2). It keeps a page mapped until the counter closes,
- * of this user's locked memory (kernel.perf_event_mlock_kb), and answers the same when asked again.
- * Errors: -EINVAL for a counter of several places. Since: 0.1
+ * fast.h. Call it in the thread that opened the counter, for TALLY_SCOPE_SELF; for others, and
+ * where the page cannot be mapped, `out` reads by read(2). It keeps a page mapped until the counter
+ * closes, of this user's locked memory (kernel.perf_event_mlock_kb), and answers the same when
+ * asked again. Errors: -EINVAL for a counter of several places. Since: 0.1
  */
 TALLY_API int tally_counter_fast(struct tally_counter *counter, struct tally_fast *out,
 				 struct tally_error *err);

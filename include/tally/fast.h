@@ -18,8 +18,8 @@
  * What is read is what the kernel has counted since the counter was opened: tally_counter_reset()
  * is a baseline of the counter object and not seen here.
  *
- * All calls on a struct tally_fast are async-signal-safe, allocate nothing, take no lock, and may be
- * made by any number of threads at once. Two things the page cannot tell, and reading a counter
+ * All calls on a struct tally_fast are async-signal-safe, allocate nothing, take no lock, and may
+ * be made by any number of threads at once. Two things the page cannot tell, and reading a counter
  * then faults: rdpmc was forbidden by root (/sys/bus/event_source/devices/cpu/rdpmc) while the
  * event was already counting, and the thread moved, between two instructions, to a core of another
  * kind that lacks that counter.
@@ -45,7 +45,8 @@ TALLY_BEGIN_DECLS
 
 /*
  * Filled in by tally_counter_fast() and tally_group_fast(); valid until the counter or group is
- * closed. It may be copied. It is fixed, so that bindings of other languages can read by themselves.
+ * closed. It may be copied. It is fixed, so that bindings of other languages can read by
+ * themselves.
  */
 struct tally_fast {
 	/* The kernel's struct perf_event_mmap_page, or NULL: it cannot be mapped. */
@@ -87,7 +88,9 @@ struct tally_fast_page_ {
 	uint64_t time_cycles, time_mask;
 };
 
-/* The n-th bit-field of one bit: compilers number them from the other end on big-endian machines. */
+/*
+ * The n-th bit-field of one bit: compilers number them from the other end on big-endian machines.
+ */
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
 #define TALLY_FAST_CAP_(n) (1ull << (63 - (n)))
 #else
@@ -101,7 +104,10 @@ struct tally_fast_page_ {
 /* A page that changes so often while it is being read is left to the kernel. */
 #define TALLY_FAST_TRIES_ 16
 
-/* What reads the CPU is an argument, so that a page can be tried out without one, and no call is left. */
+/*
+ * What reads the CPU is an argument, so that a page can be tried out without one, and no call is
+ * left.
+ */
 #define TALLY_FAST_INLINE_ static inline __attribute__((always_inline))
 
 typedef bool tally_fast_counter_fn_(uint32_t n, uint64_t *value);
@@ -210,8 +216,9 @@ static inline int tally_fast_read(const struct tally_fast *fast, uint64_t *value
 }
 
 /*
- * The value with the times for which it was enabled and running, settled. Samples that were lost are
- * told only by the way through the kernel. Errors: those of tally_fast_read_kernel(). Since: 0.1
+ * The value with the times for which it was enabled and running, settled. Samples that were lost
+ * are told only by the way through the kernel. Errors: those of tally_fast_read_kernel(). Since:
+ * 0.1
  */
 static inline int tally_fast_read_count(const struct tally_fast *fast, struct tally_count *out)
 {

@@ -18,8 +18,8 @@ TALLY_BEGIN_DECLS
 
 /*
  * Calls fn(arg), once, and tells what the group counted meanwhile: of a group on TALLY_SCOPE_SELF
- * that is what this thread did. results[i] is the i-th member's; `room` of them, at least the group's
- * size. Measuring again starts from 0 again.
+ * that is what this thread did. results[i] is the i-th member's; `room` of them, at least the
+ * group's size. Measuring again starts from 0 again.
  * A group that is disabled is enabled for the call and disabled again; one that is enabled (by
  * tally_group_enable() or TALLY_COUNTER_ENABLED) goes on counting, and is read before and after.
  * The group's baseline (tally_group_reset) is left as it is. Texts of results live as long as the

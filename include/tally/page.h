@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * struct tally_page: what the kernel says in the page of an event that is mapped, and the conversion
- * between its time stamps and the CPU's own clock (TSC, CNTVCT), which also holds for samples: those
- * of a recording that uses no other clock (TALLY_ATTR_USE_CLOCKID).
+ * struct tally_page: what the kernel says in the page of an event that is mapped, and the
+ * conversion between its time stamps and the CPU's own clock (TSC, CNTVCT), which also holds for
+ * samples: those of a recording that uses no other clock (TALLY_ATTR_USE_CLOCKID).
  *
  *	tally_counter_fast(counter, &fast, &err);
  *	tally_page_read(&fast, &page);
@@ -50,17 +50,17 @@ struct tally_page {
 /*
  * Copies the page, whole: it is read again while the kernel changes it. Any thread of the process
  * that mapped it may. out_size  sizeof *out as the caller compiled it.
- * Errors: -ENODATA there is no page (see struct tally_fast), or this is a forked child, which has it
- * not; -EAGAIN it never rested; -EINVAL for a size of 0. Async-signal-safe. Since: 0.1
+ * Errors: -ENODATA there is no page (see struct tally_fast), or this is a forked child, which has
+ * it not; -EAGAIN it never rested; -EINVAL for a size of 0. Async-signal-safe. Since: 0.1
  */
 TALLY_API int tally_page_read(const struct tally_fast *fast, struct tally_page *out,
 			      size_t out_size);
 
 /*
- * From cycles of the CPU's clock to the kernel's time stamp in ns, and back. Back and forth is the same
- * but for the rounding of one unit of the coarser clock.
- * Errors: -EOPNOTSUPP where the page does not tell (no TALLY_PAGE_CAP_USER_TIME_ZERO: no stable clock,
- * as in some virtual machines, or an event that uses another clock). Since: 0.1
+ * From cycles of the CPU's clock to the kernel's time stamp in ns, and back. Back and forth is the
+ * same but for the rounding of one unit of the coarser clock.
+ * Errors: -EOPNOTSUPP where the page does not tell (no TALLY_PAGE_CAP_USER_TIME_ZERO: no stable
+ * clock, as in some virtual machines, or an event that uses another clock). Since: 0.1
  */
 TALLY_API int tally_page_time(const struct tally_page *page, uint64_t cycles, uint64_t *ns);
 TALLY_API int tally_page_cycles(const struct tally_page *page, uint64_t ns, uint64_t *cycles);

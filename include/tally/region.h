@@ -15,22 +15,23 @@
  *	TALLY_REGIONS_OUTPUT  file to append to, %p is the process id; standard error by default
  *	TALLY_REGIONS_FORMAT  "text", or "json": one object a line
  *
- * Off, a BEGIN or END is a load and a branch; on, it is one read of a group of counters. The state is
- * the user's own: the library has no globals and runs no code of its own accord. A set-user-ID
+ * Off, a BEGIN or END is a load and a branch; on, it is one read of a group of counters. The state
+ * is the user's own: the library has no globals and runs no code of its own accord. A set-user-ID
  * program is not asked.
  *
  * Each thread counts itself, by a group that it opens at its first region; threads are summed when
- * they end, and at the exit of the program (or dlclose of the library) whose regions these are. Those
- * that still run then are included as far as they have ended their regions; a region that is open is
- * told, and not counted.
+ * they end, and at the exit of the program (or dlclose of the library) whose regions these are.
+ * Those that still run then are included as far as they have ended their regions; a region that is
+ * open is told, and not counted.
  * Regions nest, up to TALLY_REGION_DEPTH in a thread: inclusive counts are those between BEGIN and
- * END, exclusive ones without those of regions inside. What calls itself is counted inclusively once.
- * A region ends in the thread that began it. What is not so is told in the output: an END without a
- * BEGIN, one that ends others that are inside it.
+ * END, exclusive ones without those of regions inside. What calls itself is counted inclusively
+ * once. A region ends in the thread that began it. What is not so is told in the output: an END
+ * without a BEGIN, one that ends others that are inside it.
  * Nothing of this ever gets into the program's way: events that cannot be opened are told in the
  * output. A forked child begins anew with counters of its own, and says nothing of its parent's; a
  * child of vfork must not use regions. A signal handler may use those regions that its thread has
- * ended before: a first time allocates. A BEGIN or END that interrupts another is ignored, and told.
+ * ended before: a first time allocates. A BEGIN or END that interrupts another is ignored, and
+ * told.
  */
 #ifndef TALLY_REGION_H
 #define TALLY_REGION_H
@@ -45,8 +46,8 @@ TALLY_BEGIN_DECLS
 #define TALLY_REGION_NAMES 4096
 
 /*
- * A region's handle. Handles of one name are one region. The name is copied when it is first used, so
- * that a plugin with handles may be closed; `tag` is the library's.
+ * A region's handle. Handles of one name are one region. The name is copied when it is first used,
+ * so that a plugin with handles may be closed; `tag` is the library's.
  */
 struct tally_region {
 	const char *name;
@@ -123,9 +124,9 @@ struct tally_region_result {
 };
 
 /*
- * Gives the sums so far to `fn`, by region in the order of first use, until it returns non-zero, which
- * is then returned. All is borrowed for the call. Nothing is given while the set is off, or in a forked
- * child that had no region yet. Errors: -ENOMEM. Since: 0.1
+ * Gives the sums so far to `fn`, by region in the order of first use, until it returns non-zero,
+ * which is then returned. All is borrowed for the call. Nothing is given while the set is off, or
+ * in a forked child that had no region yet. Errors: -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_regions_read(struct tally_regions *set,
 				 int (*fn)(const struct tally_region_result *result, void *arg),

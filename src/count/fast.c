@@ -18,7 +18,10 @@
 
 /* One event: value, enabled, running, id, [lost]. */
 #define ONE_WORDS 5
-/* A group: nr, enabled, running, {value, id, [lost]} each. This is on the stack of a signal handler. */
+/*
+ * A group: nr, enabled, running, {value, id, [lost]} each. This is on the stack of a signal
+ * handler.
+ */
 #define MOST_MEMBERS 64
 #define GROUP_HEAD   3
 #define GROUP_WORDS  (GROUP_HEAD + 3 * MOST_MEMBERS)
@@ -177,7 +180,9 @@ static struct fast_pages *pages_new(uint32_t members, uintptr_t owner)
 	return pages;
 }
 
-/* A page alone, without a ring behind it. It counts as locked memory of the user, as a ring does. */
+/*
+ * A page alone, without a ring behind it. It counts as locked memory of the user, as a ring does.
+ */
 static void map_member(struct opened *o, uint32_t member, struct tally_fast *out)
 {
 	void *at = o->pages->at[member];
@@ -189,7 +194,9 @@ static void map_member(struct opened *o, uint32_t member, struct tally_fast *out
 	out->owner = o->pages->owner;
 }
 
-/* Whether a page would be of use: where there are instructions to read with, to the counted thread. */
+/*
+ * Whether a page would be of use: where there are instructions to read with, to the counted thread.
+ */
 static bool is_mine(const struct opened *o)
 {
 	return o->opener && o->opener == tally_fast_thread_() && o->places[0].tid == 0 &&
@@ -212,7 +219,10 @@ int fast_open(struct opened *o, uint32_t member, struct tally_fast *out, struct 
 		return error_set(err, -EINVAL, TALLY_CAUSE_LIMIT,
 				 "a group of %u members is too large for fast reads: at most %d",
 				 o->members, MOST_MEMBERS);
-	/* As groups are read everywhere: by the leader, which knows whether the group lost its place. */
+	/*
+	 * As groups are read everywhere: by the leader, which knows whether the group lost its
+	 * place.
+	 */
 	*out = (struct tally_fast){ .fd = o->fds[0] };
 	if (o->members > 1)
 		out->id = o->ids[member];

@@ -347,8 +347,8 @@ int opened_read(struct opened *o, struct tally_count *counts)
 }
 
 /*
- * One event at one place, without a detour: a read should cost what read(2) costs, and after a system
- * call every branch and every return is a mispredicted one.
+ * One event at one place, without a detour: a read should cost what read(2) costs, and after a
+ * system call every branch and every return is a mispredicted one.
  */
 static inline int read_alone(struct opened *o, struct tally_count *out)
 {

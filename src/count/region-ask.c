@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the environment asks for. Events that cannot be opened here are left out and told, so that the
- * others are counted: each is tried alone, and then all of them as the group that threads will open.
+ * What the environment asks for. Events that cannot be opened here are left out and told, so that
+ * the others are counted: each is tried alone, and then all of them as the group that threads will
+ * open.
  */
 #include <stdlib.h>
 #include <string.h>

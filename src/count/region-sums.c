@@ -37,8 +37,8 @@ void region_sums_free(struct region_sums *sums)
 }
 
 /*
- * A whole row of a thread that may be writing it: the other side of end_innermost(). After some time
- * it is taken as it is; that is a thread that does not run, in the middle of a few stores.
+ * A whole row of a thread that may be writing it: the other side of end_innermost(). After some
+ * time it is taken as it is; that is a thread that does not run, in the middle of a few stores.
  */
 static void read_row(const struct tally_region_thread *t, const uint64_t *row, uint64_t *to)
 {

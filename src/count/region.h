@@ -9,10 +9,10 @@
  *	region-dump.c  the output
  *
  * Who may touch what: a thread's struct is written by itself alone, between region_enter() and
- * region_leave(). Its sums may be read by others at any time, under its sequence number. The list of
- * threads, the names and the sums of ended threads are under the state's lock. The state may be
- * touched by a thread that is inside (`busy`) or a visitor (`visitors`) and has then seen the set on:
- * stopping turns it off first and waits for both, so that it is alone afterwards.
+ * region_leave(). Its sums may be read by others at any time, under its sequence number. The list
+ * of threads, the names and the sums of ended threads are under the state's lock. The state may be
+ * touched by a thread that is inside (`busy`) or a visitor (`visitors`) and has then seen the set
+ * on: stopping turns it off first and waits for both, so that it is alone afterwards.
  */
 #ifndef COUNT_REGION_H
 #define COUNT_REGION_H
@@ -70,8 +70,8 @@ struct tally_regions_state {
 	pthread_mutex_t lock;
 	char *names[TALLY_REGION_NAMES]; /* by number; those below the count never change */
 	uint32_t names_count;
-	bool stopped; /* and said what it had to say */
-	bool restarted; /* in a forked child, which has inherited the number of its parent's visitors */
+	bool stopped;   /* and said what it had to say */
+	bool restarted; /* in a forked child, whose number of visitors is its parent's too */
 	struct tally_region_thread *threads;
 	struct region_sums ended;         /* of threads that ended */
 	struct tally_regions_notes notes; /* of threads that ended; `unopened` of all */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fast, on the real kernel: it answers in the counted thread, in another one, in a forked child and
- * after a vfork, and says what read(2) says. Where the CPU can be read in user space, that is tried.
+ * after a vfork, and says what read(2) says. Where the CPU can be read in user space, that is
+ * tried.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -117,7 +118,9 @@ static void it_says_what_the_counter_says(void)
 	close_faults(counter, events);
 }
 
-/* With a page or without, whatever there is on this machine: hardware events are read either way. */
+/*
+ * With a page or without, whatever there is on this machine: hardware events are read either way.
+ */
 static void reads_of_any_event_agree_with_the_kernel(void)
 {
 	static const char *const names[] = { "task-clock:u", "cpu-clock", "instructions:u",
@@ -251,7 +254,10 @@ static void a_forked_child_reads_its_parent(void)
 	require(pid > 0);
 	check_int(waitpid(pid, &status, 0), pid);
 	check_int(status, 0);
-	/* So does one that was forked by another thread's like-named pointer: the parent still reads. */
+	/*
+	 * So does one that was forked by another thread's like-named pointer: the parent still
+	 * reads.
+	 */
 	check_int(tally_fast_read(&fast, &value), 0);
 	check_u64(value, before);
 	close_faults(counter, events);
@@ -286,7 +292,9 @@ static void a_forked_child_closes_nothing_of_its_own(void)
 	close_faults(counter, events);
 }
 
-/* It has the parent's memory and thread pointer; the parent's event is not on a counter meanwhile. */
+/*
+ * It has the parent's memory and thread pointer; the parent's event is not on a counter meanwhile.
+ */
 static void a_vfork_child_reads_its_parent(void)
 {
 	struct tally_events *events;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * region, on the real kernel: exact page faults by region, over threads, forks, and a stop while others
- * go on. Sets are started by hand, with an environment of ours; the macros that do it are tried by the
- * examples' test and live_manners.
+ * region, on the real kernel: exact page faults by region, over threads, forks, and a stop while
+ * others go on. Sets are started by hand, with an environment of ours; the macros that do it are
+ * tried by the examples' test and live_manners.
  */
 #include <errno.h>
 #include <pthread.h>

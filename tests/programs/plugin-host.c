@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plugin-host PLUGIN...: a program that knows nothing of tally. Loads plugins, runs them in this thread
- * and in one that outlives them, unloads them, and says what there is of them afterwards:
+ * plugin-host PLUGIN...: a program that knows nothing of tally. Loads plugins, runs them in this
+ * thread and in one that outlives them, unloads them, and says what there is of them afterwards:
  *
  *	loaded tally=N fds=N     how many mappings of a libtally, how many descriptors
  *	unloaded tally=N fds=N

@@ -117,7 +117,9 @@ static void the_page_is_the_kernels(void)
 	check_u64(page.capabilities, TALLY_FAST_USER_TIME_SHORT_);
 }
 
-/* The kernel starts a counter below 0 and puts its negative into offset; see the header's comment. */
+/*
+ * The kernel starts a counter below 0 and puts its negative into offset; see the header's comment.
+ */
 static void the_counter_is_sign_extended_to_its_width(void)
 {
 	check_u64(value_of(5, 48, 1000), 1005);
