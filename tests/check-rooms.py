@@ -14,6 +14,8 @@ HEADERS = {
     "target": "count", "launch": "count", "count": "count", "counter": "count", "freeze": "count", "group": "count",
     "signal": "count",
     "metric": "count",
+    "measure": "count", "region": "count", "page": "count",
+    "fast": "count", "fast-x86": "count", "fast-arm64": "count", "fast-other": "count",
     "ring": "sample", "sampler": "sample",
     "reader": "perfdata", "writer": "perfdata",
     "maps": "image", "symbolizer": "image",

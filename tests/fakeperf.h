@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 
 #include <tally/attr.h>
@@ -42,6 +43,7 @@ struct fake_event {
 	struct tally_attr modified; /* by MODIFY_ATTRIBUTES */
 	int file_flags, signo;
 	struct f_owner_ex owner;
+	void *page; /* what was mapped of it last */
 };
 
 static struct {
@@ -66,6 +68,9 @@ static struct {
 	unsigned seized, detached;
 	int files;               /* that are open beside the events */
 	int fail_call_at, calls; /* the n-th call of all that can fail fails, from 1 on */
+	int fail_mmap_code;      /* of an event's page */
+	int fail_madvise_code;   /* MADV_WIPEONFORK, Linux 4.14 */
+	int maps;                /* all kinds of memory, now */
 } fake;
 
 static void fake_reset(void)
@@ -431,6 +436,38 @@ static int fake_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 	return 0;
 }
 
+/* The page of an event is fresh memory. */
+static int fake_mmap(void **addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	struct fake_event *e = fake_at(fd);
+	int r;
+
+	if (e && fake.fail_mmap_code)
+		return fake.fail_mmap_code;
+	if (e)
+		r = sys_kernel.mmap(addr, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				    -1, 0);
+	else
+		r = sys_kernel.mmap(addr, len, prot, flags, fd, offset);
+	if (r == 0)
+		fake.maps++;
+	if (r == 0 && e)
+		e->page = *addr;
+	return r;
+}
+
+static int fake_munmap(void *addr, size_t len)
+{
+	fake.maps--;
+	return sys_kernel.munmap(addr, len);
+}
+
+static int fake_madvise(void *addr, size_t len, int advice)
+{
+	return fake.fail_madvise_code ? fake.fail_madvise_code
+				      : sys_kernel.madvise(addr, len, advice);
+}
+
 const struct sys_table *sys(void)
 {
 	static struct sys_table table;
@@ -439,12 +476,15 @@ const struct sys_table *sys(void)
 		table = sys_kernel;
 		table.perf_event_open = fake_perf_event_open;
 		table.ioctl = fake_ioctl;
-		table.read = fake_read;
+		table.read = table.plain_read = fake_read;
 		table.close = fake_close;
 		table.open = fake_open;
 		table.ptrace = fake_ptrace;
 		table.waitid = fake_waitid;
 		table.fcntl = fake_fcntl;
+		table.mmap = fake_mmap;
+		table.munmap = fake_munmap;
+		table.madvise = fake_madvise;
 	}
 	return &table;
 }

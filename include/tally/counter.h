@@ -26,6 +26,7 @@
 #include <tally/count.h>
 #include <tally/error.h>
 #include <tally/event.h>
+#include <tally/fast.h>
 #include <tally/target.h>
 
 TALLY_BEGIN_DECLS
@@ -49,6 +50,11 @@ enum tally_counter_flags {
 	TALLY_COUNTER_EXCLUSIVE = 1u << 6,
 	/* The next exec of the thread enables it; a COMMAND has that anyway. */
 	TALLY_COUNTER_ENABLE_ON_EXEC = 1u << 7,
+	/*
+	 * Ask for reads from user space, see tally_counter_fast(). Needed on arm64 only, for
+	 * hardware events (Linux 5.17); where it is refused the event is opened without.
+	 */
+	TALLY_COUNTER_FAST = 1u << 8,
 	/*
 	 * Every `period` events the thread that caused them gets a SIGTRAP, at once, with `sig_data`
 	 * in its siginfo (si_perf_data). It ends a process that does not handle it, so it is for
@@ -161,6 +167,16 @@ TALLY_API int tally_counter_read(struct tally_counter *counter, struct tally_cou
  */
 TALLY_API int tally_counter_read_place(struct tally_counter *counter, uint32_t place,
 				       struct tally_count *out);
+
+/*
+ * Fills in `out` for reading it in this thread without a system call where that is possible; see
+ * fast.h. Call it in the thread that opened the counter, for TALLY_SCOPE_SELF; for others, and
+ * where the page cannot be mapped, `out` reads by read(2). It keeps a page mapped until the counter
+ * closes, of this user's locked memory (kernel.perf_event_mlock_kb), and answers the same when
+ * asked again. Errors: -EINVAL for a counter of several places. Since: 0.1
+ */
+TALLY_API int tally_counter_fast(struct tally_counter *counter, struct tally_fast *out,
+				 struct tally_error *err);
 
 /* The places, and the file descriptor at each, for what this API lacks. Borrowed. Since: 0.1 */
 TALLY_API uint32_t tally_counter_places(const struct tally_counter *counter,

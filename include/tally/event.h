@@ -186,6 +186,14 @@ TALLY_API uint32_t tally_event_parts(const struct tally_event *event);
 TALLY_API bool tally_event_part(const struct tally_event *event, uint32_t i,
 				struct tally_event_part *out);
 
+/*
+ * Whether events can be opened here at all: 0, or the errno of opening the least that there is (a
+ * software event of the calling thread, user mode only), with the reason in words: a kernel without
+ * perf events, a seccomp filter, kernel.perf_event_paranoid above 2, no file descriptors left.
+ * Since: 0.1
+ */
+TALLY_API int tally_supported(struct tally_error *err);
+
 /* Which kind of thing tally_event_each() names. */
 enum tally_event_kind {
 	TALLY_EVENT_HARDWARE,

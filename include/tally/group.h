@@ -94,6 +94,13 @@ TALLY_API uint32_t tally_group_pieces(const struct tally_group *group);
 TALLY_API int tally_group_explain(const struct tally_group *group, const struct tally_count *counts,
 				  struct tally_error *err);
 
+/*
+ * As tally_counter_fast(), for the i-th member. Errors: -EINVAL for a group of several places, a
+ * `member` that there is not, a group of more than 64 members. Since: 0.1
+ */
+TALLY_API int tally_group_fast(struct tally_group *group, uint32_t member, struct tally_fast *out,
+			       struct tally_error *err);
+
 /* Closes all descriptors. NULL is fine. Since: 0.1 */
 TALLY_API void tally_group_close(struct tally_group *group);
 

@@ -51,6 +51,12 @@ struct tally_system {
 TALLY_API int tally_system_read(struct tally_system *out, size_t out_size, const char *root,
 				struct tally_error *err);
 
+/*
+ * How many frames a call chain may have: kernel.perf_event_max_stack, or 127, which is what kernels
+ * have that do not tell (before Linux 4.8). Since: 0.1
+ */
+TALLY_API uint32_t tally_max_stack(void);
+
 TALLY_END_DECLS
 
 #endif

@@ -18,6 +18,10 @@
  *	group.h     events counted together
  *	signal.h    signals at overflows
  *	metric.h    formulas over counts
+ *	fast.h      counters read without a system call
+ *	page.h      what the kernel says of a mapped event, and its clock
+ *	measure.h   what a function does, counted
+ *	region.h    named regions of code, counted when the environment asks for it
  *	record.h    records: bytes to structs and back
  *	ring.h      the memory that the kernel writes records into
  *	sampler.h   many rings for a target
@@ -31,11 +35,15 @@
 #include <tally/counter.h>
 #include <tally/error.h>
 #include <tally/event.h>
+#include <tally/fast.h>
 #include <tally/freeze.h>
 #include <tally/group.h>
 #include <tally/launch.h>
+#include <tally/measure.h>
 #include <tally/metric.h>
+#include <tally/page.h>
 #include <tally/record.h>
+#include <tally/region.h>
 #include <tally/ring.h>
 #include <tally/sampler.h>
 #include <tally/signal.h>

@@ -106,6 +106,11 @@ static int kernel_munmap(void *addr, size_t len)
 	return (int)answer(munmap(addr, len));
 }
 
+static int kernel_madvise(void *addr, size_t len, int advice)
+{
+	return (int)answer(madvise(addr, len, advice));
+}
+
 static int kernel_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	return (int)answer(poll(fds, count, timeout_ms));
@@ -133,6 +138,7 @@ const struct sys_table sys_kernel = {
 	.perf_event_open = kernel_perf_event_open,
 	.ioctl = kernel_ioctl,
 	.read = kernel_read,
+	.plain_read = read,
 	.write = kernel_write,
 	.writev = kernel_writev,
 	.pread = kernel_pread,
@@ -142,6 +148,7 @@ const struct sys_table sys_kernel = {
 	.fcntl = kernel_fcntl,
 	.mmap = kernel_mmap,
 	.munmap = kernel_munmap,
+	.madvise = kernel_madvise,
 	.poll = kernel_poll,
 	.ptrace = kernel_ptrace,
 	.waitid = kernel_waitid,

@@ -19,6 +19,8 @@
 
 #define STATUS_LIMIT  65536
 #define CPUINFO_LIMIT (16u << 20)
+/* PERF_MAX_STACK_DEPTH. */
+#define DEFAULT_STACK 127u
 
 static int64_t sysctl(const char *root, const char *name)
 {
@@ -129,6 +131,13 @@ static void read_limits(struct tally_system *s)
 	}
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
 		s->memlock_soft = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+uint32_t tally_max_stack(void)
+{
+	int64_t frames = sysctl(NULL, "perf_event_max_stack");
+
+	return frames > 0 && frames <= UINT32_MAX ? (uint32_t)frames : DEFAULT_STACK;
 }
 
 int tally_system_read(struct tally_system *out, size_t out_size, const char *root,

@@ -5,6 +5,7 @@
 #include <tally/count.h>
 
 #include "base/bytes.h"
+#include "count/settle.h"
 
 static const char *const names[] = {
 	[TALLY_COUNT_EXACT] = "exact",
@@ -20,18 +21,7 @@ const char *tally_count_state_name(uint32_t state)
 
 void tally_count_settle(struct tally_count *count)
 {
-	count->value = 0;
-	if (count->error < 0) {
-		count->state = TALLY_COUNT_ERROR;
-	} else if (count->running_ns >= count->enabled_ns) {
-		count->state = TALLY_COUNT_EXACT;
-		count->value = count->raw;
-	} else if (!count->running_ns) {
-		count->state = TALLY_COUNT_NEVER_RAN;
-	} else {
-		count->state = TALLY_COUNT_SCALED;
-		count->value = mul_div(count->raw, count->enabled_ns, count->running_ns);
-	}
+	count_settle(count);
 }
 
 static uint64_t clamped_minus(uint64_t a, uint64_t b)

@@ -4,16 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <tally/group.h>
-
 #include "base/error.h"
 #include "count/counter.h"
+#include "count/fast.h"
+#include "count/group.h"
 #include "count/never-ran.h"
-
-struct tally_group {
-	struct set set;
-	struct tally_counter *views; /* one a member */
-};
 
 /* The members are the leader and what follows it in the list. */
 static int find_members(struct tally_events *events, uint32_t leader, struct tally_event ***members,
@@ -90,6 +85,7 @@ void tally_group_close(struct tally_group *group)
 		return;
 	set_close(&group->set);
 	free(group->views);
+	measured_free(group->measured);
 	free(group);
 }
 
@@ -174,4 +170,17 @@ int tally_group_explain(const struct tally_group *group, const struct tally_coun
 			struct tally_error *err)
 {
 	return never_ran_explain(&group->set, 0, group->set.members, counts, err);
+}
+
+int tally_group_fast(struct tally_group *group, uint32_t member, struct tally_fast *out,
+		     struct tally_error *err)
+{
+	uint32_t index;
+
+	if (member >= group->set.members)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "the group has %u members, and %u is none of them",
+				 group->set.members, member);
+	struct opened *o = set_piece(&group->set, member, &index);
+	return fast_open(o, index, out, err);
 }

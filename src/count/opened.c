@@ -17,9 +17,11 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "count/cgroup.h"
+#include "count/fast.h"
 #include "count/opened.h"
 #include "count/options.h"
 #include "count/parts.h"
+#include "count/settle.h"
 #include "count/target.h"
 #include "event/open.h"
 
@@ -29,6 +31,8 @@
 /* Words before the members of a group, and the most words of a member. */
 #define GROUP_HEAD   3
 #define MEMBER_WORDS 3
+/* Words of an event that is in no group, with lost. */
+#define ALONE_WORDS 5
 
 /* What is the same at all places while they are being opened. */
 struct opening {
@@ -69,6 +73,8 @@ static void prepare_attr(struct opening *how, uint32_t layer, uint32_t member)
 	*attr = part.attr;
 	attr->read_format = READ_FORMAT | (is_singly(how, members) ? 0 : TALLY_READ_GROUP);
 	options_apply(&how->opts, how->target, member == 0, attr);
+	if (how->opts.flags & TALLY_COUNTER_FAST)
+		fast_ask(attr, FAST_ASK_BIT);
 	if (attr->flags & TALLY_ATTR_INHERIT && !all_follow(how)) {
 		attr->flags &= ~(TALLY_ATTR_INHERIT | TALLY_ATTR_INHERIT_THREAD);
 		event_stays_alone(how->events[member]);
@@ -111,6 +117,9 @@ static int open_event(struct opened *o, struct opening *how, uint32_t member, in
 		attr->read_format &= ~TALLY_READ_LOST;
 		fd = event_open_at(event, attr, &at, leader, how->opts.root, how->err);
 	}
+	if ((fd == -EINVAL || fd == -EOPNOTSUPP) && how->opts.flags & TALLY_COUNTER_FAST &&
+	    fast_give_up(attr, FAST_ASK_BIT))
+		fd = event_open_at(event, attr, &at, leader, how->opts.root, how->err);
 	if (fd == -EBADF && o->has_cgroup)
 		return cgroup_explain_folder(how->target->cgroup, how->err);
 	if (fd >= 0)
@@ -165,20 +174,28 @@ static int open_place(struct opened *o, struct opening *how)
 	return r;
 }
 
+/*
+ * All arrays are one block, those with the widest elements first: opening a counter is short enough
+ * for allocations to be felt.
+ */
 static int allocate(struct opened *o, uint32_t places, struct tally_error *err)
 {
 	size_t slots = (size_t)places * o->members;
 	size_t words = GROUP_HEAD + (size_t)MEMBER_WORDS * o->members;
+	size_t counts = slots + o->members;
 
-	o->places = calloc(places, sizeof(*o->places));
-	o->fds = calloc(slots, sizeof(*o->fds));
-	o->ids = calloc(slots, sizeof(*o->ids));
-	o->base = calloc(slots, sizeof(*o->base));
-	o->now = calloc(o->members, sizeof(*o->now));
-	o->stretch = calloc(o->members, sizeof(*o->stretch));
-	o->buffer = calloc(words, sizeof(*o->buffer));
-	if (!o->places || !o->fds || !o->ids || !o->base || !o->now || !o->stretch || !o->buffer)
+	o->block = calloc(1, counts * sizeof(*o->base) +
+				     (slots + words + o->members) * sizeof(uint64_t) +
+				     places * sizeof(*o->places) + slots * sizeof(*o->fds));
+	if (!o->block)
 		return error_nomem(err, "the counters");
+	o->base = o->block;
+	o->now = o->base + slots;
+	o->ids = (uint64_t *)(o->now + o->members);
+	o->buffer = o->ids + slots;
+	o->stretch = o->buffer + words;
+	o->places = (struct tally_place *)(o->stretch + o->members);
+	o->fds = (int *)(o->places + places);
 	for (size_t i = 0; i < slots; i++)
 		o->fds[i] = -1;
 	return 0;
@@ -238,18 +255,10 @@ static void close_places(struct opened *o)
 {
 	for (uint32_t p = 0; p < o->places_count; p++)
 		close_place(o, p);
-	free(o->places);
-	free(o->fds);
-	free(o->ids);
-	free(o->base);
-	free(o->now);
-	free(o->stretch);
-	free(o->buffer);
-	o->places = NULL;
-	o->fds = NULL;
-	o->ids = NULL;
-	o->base = o->now = NULL;
-	o->stretch = o->buffer = NULL;
+	fast_pages_close(o->pages);
+	free(o->block);
+	o->pages = NULL;
+	o->block = NULL;
 	o->places_count = 0;
 }
 
@@ -326,6 +335,7 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 	tally_freeze_close(how.own);
 	parts_done(&how.parts);
 	o->attrs = how.attrs;
+	o->opener = tally_fast_thread_();
 	free(how.told);
 	return r;
 }
@@ -348,6 +358,19 @@ int opened_ioctl(struct opened *o, unsigned long request)
 	return first;
 }
 
+/* Where a member is, by its id: mostly where it was opened. The number of members: nowhere. */
+static inline uint32_t find_member(const struct opened *o, const uint64_t *ids, uint64_t id,
+				   uint64_t guess)
+{
+	uint32_t m = 0;
+
+	if (guess < o->members && ids[guess] == id)
+		return (uint32_t)guess;
+	while (m < o->members && ids[m] != id)
+		m++;
+	return m;
+}
+
 /* The members of a group may stand in any order, and some may be missing. */
 static void take_group(struct opened *o, uint32_t place, size_t words)
 {
@@ -356,56 +379,63 @@ static void take_group(struct opened *o, uint32_t place, size_t words)
 	uint64_t found = o->buffer[0], fit = (words - GROUP_HEAD) / width;
 
 	for (uint64_t i = 0; i < found && i < fit; i++, at += width) {
-		for (uint32_t m = 0; m < o->members; m++) {
-			if (ids[m] != at[1])
-				continue;
-			o->now[m] = (struct tally_count){
-				.raw = at[0],
-				.enabled_ns = o->buffer[1],
-				.running_ns = o->buffer[2],
-				.lost = o->has_lost ? at[2] : 0,
-			};
-			break;
-		}
+		uint32_t m = find_member(o, ids, at[1], i);
+		if (m == o->members)
+			continue;
+		o->now[m] = (struct tally_count){
+			.raw = at[0],
+			.enabled_ns = o->buffer[1],
+			.running_ns = o->buffer[2],
+			.lost = o->has_lost ? at[2] : 0,
+		};
 	}
 }
 
-static int take_one(struct opened *o, uint32_t member, size_t words)
+/* The answer for a single event has its last word where the kernel tells lost samples. */
+static inline ssize_t one_bytes(const struct opened *o)
 {
-	if (words < (o->has_lost ? 5 : 4))
+	return (ssize_t)sizeof(*o->buffer) * (ALONE_WORDS - !o->has_lost);
+}
+
+/* What read(2) answered when it was not the whole of one_bytes(). */
+static int take_short(ssize_t n, struct tally_count *now)
+{
+	if (n < 0)
+		return (int)n;
+	if (n > 0)
 		return -EIO;
-	o->now[member] = (struct tally_count){
+	*now = (struct tally_count){ .error = -EBUSY, .state = TALLY_COUNT_ERROR };
+	return 0;
+}
+
+static inline int take_one(const struct opened *o, ssize_t n, struct tally_count *now)
+{
+	if (n < one_bytes(o))
+		return take_short(n, now);
+	*now = (struct tally_count){
 		.raw = o->buffer[0],
 		.enabled_ns = o->buffer[1],
 		.running_ns = o->buffer[2],
-		.lost = o->has_lost ? o->buffer[4] : 0,
+		.lost = o->buffer[4], /* 0 from the start, where it is not told */
 	};
 	return 0;
 }
 
-/* One read(2) into o->buffer. */
-static ssize_t read_fd(struct opened *o, uint32_t place, uint32_t member)
-{
-	size_t room = (GROUP_HEAD + (size_t)MEMBER_WORDS * o->members) * sizeof(*o->buffer);
-
-	return sys()->read(opened_fd(o, place, member), o->buffer, room);
-}
-
+/* Members one by one; those that have no part here are 0 of no time. */
 static int read_singly(struct opened *o, uint32_t place)
 {
-	memset(o->now, 0, o->members * sizeof(*o->now));
-	for (uint32_t m = 0; m < o->members; m++) {
-		if (opened_fd(o, place, m) < 0)
-			continue; /* it has no part here */
-		ssize_t n = read_fd(o, place, m);
-		if (n < 0)
-			return (int)n;
-		o->now[m].error = -EBUSY;
-		int r = n ? take_one(o, m, (size_t)n / sizeof(*o->buffer)) : 0;
-		if (r < 0)
-			return r;
+	const int *fds = &o->fds[(size_t)place * o->members];
+	int r = 0;
+
+	for (uint32_t m = 0; r == 0 && m < o->members; m++) {
+		if (fds[m] >= 0)
+			r = take_one(o,
+				     sys_read(fds[m], o->buffer, ALONE_WORDS * sizeof(*o->buffer)),
+				     &o->now[m]);
+		else
+			o->now[m] = (struct tally_count){ 0 };
 	}
-	return 0;
+	return r;
 }
 
 /*
@@ -414,11 +444,12 @@ static int read_singly(struct opened *o, uint32_t place)
  */
 static int read_place(struct opened *o, uint32_t place)
 {
+	size_t room = (GROUP_HEAD + (size_t)MEMBER_WORDS * o->members) * sizeof(*o->buffer);
 	const int *fds = &o->fds[(size_t)place * o->members];
 
 	if (o->singly)
 		return read_singly(o, place);
-	ssize_t n = read_fd(o, place, 0);
+	ssize_t n = sys_read(fds[0], o->buffer, room);
 	if (n < 0)
 		return (int)n;
 	memset(o->now, 0, o->members * sizeof(*o->now));
@@ -433,12 +464,36 @@ static int read_place(struct opened *o, uint32_t place)
 	return 0;
 }
 
+static uint64_t clamped_minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/*
+ * What member `m` of o->now, just read, counted since the base. Not tally_count_minus(): the sum alone
+ * is settled, and a read should cost what read(2) costs.
+ */
+static inline struct tally_count since_base(const struct opened *o, uint32_t place, uint32_t m)
+{
+	const struct tally_count *now = &o->now[m];
+	const struct tally_count *base = &o->base[(size_t)place * o->members + m];
+
+	return (struct tally_count){
+		.raw = clamped_minus(now->raw, base->raw),
+		.enabled_ns = clamped_minus(now->enabled_ns, base->enabled_ns),
+		.running_ns = clamped_minus(now->running_ns, base->running_ns),
+		.lost = clamped_minus(now->lost, base->lost),
+		.error = now->error,
+	};
+}
+
 /*
  * Adds what a place counted. The parts of an event at one thread take turns as the thread moves from
  * one kind of core to another, all enabled all the time: it was enabled as long as one of them was, and
  * ran as long as all of them together.
  */
-static void add_place(struct tally_count *sum, const struct tally_count *since, uint64_t *stretch)
+static inline void add_place(struct tally_count *sum, const struct tally_count *since,
+			     uint64_t *stretch)
 {
 	uint64_t more = since->enabled_ns > *stretch ? since->enabled_ns - *stretch : 0;
 
@@ -451,21 +506,15 @@ static void add_place(struct tally_count *sum, const struct tally_count *since, 
 		sum->error = since->error;
 }
 
-/* What member `m` of o->now, just read, counted since the base. */
-static struct tally_count since_base(const struct opened *o, uint32_t place, uint32_t m)
-{
-	return tally_count_minus(&o->now[m], &o->base[(size_t)place * o->members + m]);
-}
-
 static bool same_thread(const struct opened *o, uint32_t place)
 {
 	return o->shares_time && place > 0 && o->places[place].part > 0 &&
 	       o->places[place].tid == o->places[place - 1].tid;
 }
 
-static void settle(const struct opened *o, struct tally_count *count)
+static inline void settle(const struct opened *o, struct tally_count *count)
 {
-	tally_count_settle(count);
+	count_settle(count);
 	if (o->start_inexact)
 		count->flags |= TALLY_COUNT_START_INEXACT;
 }
@@ -501,6 +550,44 @@ int opened_read_place(struct opened *o, uint32_t place, struct tally_count *coun
 		settle(o, &counts[m]);
 	}
 	return 0;
+}
+
+/*
+ * One event at one place, without a detour: a read should cost what read(2) costs, and after a
+ * system call every branch and every return is a mispredicted one.
+ */
+static inline int read_alone(struct opened *o, struct tally_count *out)
+{
+	const struct tally_count *base = o->base;
+	const uint64_t *words = o->buffer;
+	ssize_t n = sys_read(o->fds[0], o->buffer, ALONE_WORDS * sizeof(*words));
+
+	if (__builtin_expect(n < one_bytes(o), 0))
+		return take_short(n, out);
+	*out = (struct tally_count){
+		.raw = clamped_minus(words[0], base->raw),
+		.enabled_ns = clamped_minus(words[1], base->enabled_ns),
+		.running_ns = clamped_minus(words[2], base->running_ns),
+		.lost = clamped_minus(words[4], base->lost),
+	};
+	settle(o, out);
+	return 0;
+}
+
+/* Out of line: what it keeps in registers would have to be saved on the short way too. */
+__attribute__((noinline)) static int read_sum(struct opened *o, struct tally_count *count)
+{
+	struct tally_count sum;
+	int r = opened_read(o, &sum);
+
+	if (r == 0)
+		*count = sum;
+	return r;
+}
+
+int opened_read_one(struct opened *o, struct tally_count *count)
+{
+	return o->places_count == 1 ? read_alone(o, count) : read_sum(o, count);
 }
 
 int opened_reset(struct opened *o)

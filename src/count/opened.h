@@ -12,6 +12,7 @@
 struct opened {
 	uint32_t members;      /* how many events are opened at each place; the first one leads */
 	uint32_t places_count; /* how many places are open */
+	void *block;           /* holds all the arrays but attrs */
 	struct tally_place *places; /* parts of an event at one thread or CPU follow each other */
 	bool has_lost;              /* the kernel tells lost samples (6.0) */
 	bool shares_time;   /* the parts at a thread take turns: their times are not added */
@@ -26,6 +27,8 @@ struct opened {
 	struct tally_count *now;  /* one place as it is just being read, by member */
 	uint64_t *stretch; /* how long the thread that is being summed was enabled, by member */
 	uint64_t *buffer;  /* room for one read(2) at a place */
+	uintptr_t opener;  /* the thread pointer of the thread that opened it */
+	struct fast_pages *pages; /* mapped for fast reads; NULL: none was asked for */
 };
 
 /*
@@ -46,6 +49,9 @@ int opened_fd(const struct opened *o, uint32_t place, uint32_t member);
 
 /* Reads all members, summed over the places. */
 int opened_read(struct opened *o, struct tally_count *counts);
+
+/* The same for a single event; `count` is written on success only. */
+int opened_read_one(struct opened *o, struct tally_count *count);
 
 /* Reads all members at one place, alone. -EINVAL: there is no such place. */
 int opened_read_place(struct opened *o, uint32_t place, struct tally_count *counts);

@@ -10,10 +10,11 @@
 
 #define FLAG(name) ((uint32_t)TALLY_COUNTER_##name)
 
-#define KNOWN_FLAGS                                                                     \
-	(FLAG(ENABLED) | FLAG(NO_INHERIT) | FLAG(INHERIT) | FLAG(INHERIT_THREAD) |      \
-	 FLAG(REMOVE_ON_EXEC) | FLAG(PINNED) | FLAG(EXCLUSIVE) | FLAG(ENABLE_ON_EXEC) | \
-	 FLAG(SIGTRAP) | FLAG(USE_CLOCKID) | FLAG(NO_STOP) | FLAG(MEMBER_TIMES) | FLAG(WEAK))
+#define KNOWN_FLAGS                                                                            \
+	(FLAG(ENABLED) | FLAG(NO_INHERIT) | FLAG(INHERIT) | FLAG(INHERIT_THREAD) |             \
+	 FLAG(REMOVE_ON_EXEC) | FLAG(PINNED) | FLAG(EXCLUSIVE) | FLAG(ENABLE_ON_EXEC) |        \
+	 FLAG(SIGTRAP) | FLAG(USE_CLOCKID) | FLAG(NO_STOP) | FLAG(MEMBER_TIMES) | FLAG(WEAK) | \
+	 FLAG(FAST))
 
 /* The kernel lets these pass on CPUs, where no task starts another or execs, and does nothing. */
 #define OF_TASKS                                                                              \

@@ -21,7 +21,7 @@
 #include "tracefs.h"
 
 #define PAGES 100u
-#define RUNS  7
+#define RUNS  15
 
 static struct tally_error err;
 static size_t page_size;

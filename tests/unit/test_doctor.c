@@ -101,7 +101,7 @@ static bool make_machine(const char *paranoid, uint64_t capabilities)
 	table = sys_kernel;
 	table.perf_event_open = fake_perf_event_open;
 	table.ioctl = fake_ioctl;
-	table.read = fake_read;
+	table.read = table.plain_read = fake_read;
 	table.close = fake_close;
 	snprintf(status, sizeof(status), "Name:\tx\nCapEff:\t%016" PRIx64 "\nSeccomp:\t0\n",
 		 capabilities);

@@ -203,7 +203,7 @@ const struct sys_table *sys(void)
 	table = sys_kernel;
 	table.perf_event_open = fake_open_event;
 	table.ioctl = fake_ioctl;
-	table.read = fake_read;
+	table.read = table.plain_read = fake_read;
 	table.close = fake_close;
 	table.mmap = fake_mmap;
 	table.munmap = fake_munmap;
