@@ -13,9 +13,10 @@
 
 struct listing {
 	FILE *to;
-	const char *glob; /* of names; NULL: all */
-	int64_t kind;     /* the only one to show; -1: all */
-	int64_t last;     /* the kind of the last line */
+	const char *glob;   /* of names; NULL: all */
+	const char *tables; /* folder of vendors' event tables; NULL: none */
+	int64_t kind;       /* the only one to show; -1: all */
+	int64_t last;       /* the kind of the last line */
 	unsigned count, missing;
 	char why[512];     /* the first of those that are missing */
 	bool several_whys; /* another has another reason */
@@ -31,6 +32,7 @@ static const struct {
 	[TALLY_EVENT_CACHE] = { "cache", "Cache events" },
 	[TALLY_EVENT_TRACEPOINT] = { "tracepoint", "Tracepoints" },
 	[TALLY_EVENT_PMU] = { "pmu", "Events of PMUs" },
+	[TALLY_EVENT_VENDOR] = { "vendor", "Events of the CPU's vendor" },
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -123,7 +125,7 @@ static int list(struct listing *l)
 	FILE *pager = l->json ? NULL : pager_open(true);
 
 	l->to = pager ? pager : stdout;
-	int r = tally_event_each(l->glob, NULL, show, l, &err);
+	int r = tally_event_each(l->glob, TALLY_OPTS(events, .tables = l->tables), show, l, &err);
 	if (r >= 0 && !l->json && l->count)
 		print_notes(l);
 	pager_close(pager);
@@ -137,7 +139,10 @@ static int list(struct listing *l)
 static int run(int argc, char **argv)
 {
 	bool json = false;
+	const char *tables = NULL;
 	const struct arg table[] = {
+		{ 0, "event-tables", "DIR",
+		  "with the events of vendors' tables in DIR, in perf's JSON", ARG_TEXT, &tables },
 		{ 0, "json", NULL,
 		  "one JSON object a line: event, alias, kind, description, pmu, unit, openable, why",
 		  ARG_FLAG, &json },
@@ -145,7 +150,7 @@ static int run(int argc, char **argv)
 	};
 	const struct args args = {
 		.command = "list",
-		.synopsis = "[OPTIONS] [hw|sw|cache|pmu|tracepoint|GLOB]",
+		.synopsis = "[OPTIONS] [hw|sw|cache|pmu|vendor|tracepoint|GLOB]",
 		.description =
 			"Lists the events that have a name, for -e of 'tally stat' and "
 			"'tally record'. A GLOB without\n* ? [ matches anywhere in a name. A "
@@ -164,7 +169,9 @@ static int run(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	const char *word = at < argc ? argv[at] : NULL;
-	struct listing l = { .kind = word ? kind_of(word) : -1, .last = -1, .json = json };
+	struct listing l = {
+		.kind = word ? kind_of(word) : -1, .last = -1, .json = json, .tables = tables
+	};
 	if (word && l.kind < 0) {
 		snprintf(anywhere, sizeof(anywhere), "*%s*", word);
 		l.glob = strpbrk(word, "*?[") ? word : anywhere;

@@ -22,6 +22,7 @@
  *						later does not inherit probes: a compromise says so
  *	group:name				tracepoints, from tracefs; a pattern as sched:* is an
  *						event for each that matches
+ *	mem_load_retired.l3_miss		a vendor's name, from the tables in opts->tables
  *	skl::MEM_LOAD_RETIRED:L3_MISS		a vendor's name by libpfm4, where that is installed;
  *	MEM_LOAD_RETIRED.L3_MISS		without its PMU when nothing else is called so
  *
@@ -92,7 +93,8 @@ struct tally_events_opts {
  * (TALLY_CAUSE_SYNTAX, _UNKNOWN; _UNSUPPORTED for what no PMU has, as writes of an instruction
  * cache, or this one has not, as more bits than a field; _NO_PMU for those of the cores where the
  * machine shows none; _IO when sysfs cannot be understood; _LIMIT beyond 4096 events, or 256 terms);
- * -ENOENT, -EACCES and others when tracefs or a probed file cannot be read; -ENOMEM.
+ * -ENOENT, -EACCES and others when tracefs, a probed file or the tables cannot be read (-ENOENT too
+ * when these have nothing for this CPU; _CORRUPT with file, line and column); -ENOMEM.
  * Since: 0.1
  */
 TALLY_API int tally_events_parse(struct tally_events **out, const char *text,
@@ -200,7 +202,8 @@ enum tally_event_kind {
 	TALLY_EVENT_SOFTWARE,
 	TALLY_EVENT_CACHE,
 	TALLY_EVENT_TRACEPOINT,
-	TALLY_EVENT_PMU, /* an event of a PMU's events/ in sysfs: pmu/name/ */
+	TALLY_EVENT_PMU,    /* an event of a PMU's events/ in sysfs: pmu/name/ */
+	TALLY_EVENT_VENDOR, /* of the tables in opts->tables */
 };
 
 struct tally_event_info {
@@ -210,7 +213,8 @@ struct tally_event_info {
 	uint32_t kind;           /* enum tally_event_kind */
 	/*
 	 * Whether this user can open it here, found by trying; 1 also for what is not tried:
-	 * tracepoints, and events whose parameters have to be given ("core=?" in the name).
+	 * tracepoints, events of tables, but for whether their PMU is here, and events whose
+	 * parameters have to be given ("core=?" in the name).
 	 */
 	uint32_t openable;
 	const char *pmu;  /* its name, that of all its boxes where there are several; "": none */
@@ -220,9 +224,10 @@ struct tally_event_info {
 
 /*
  * Calls `fn` for every event that there is a name for and that matches `glob` (fnmatch(3); NULL:
- * all), kind by kind (hardware, software, cache, PMUs, tracepoints) and by name, until it returns
- * non-zero, which is then returned. Tracepoints are left out when tracefs cannot be read, PMUs when
- * sysfs cannot. `info` and its texts are borrowed for the call. Errors: -ENOMEM. Since: 0.1
+ * all), kind by kind (hardware, software, cache, PMUs, tables, tracepoints) and by name, those of
+ * tables in the tables' order, until it returns non-zero, which is then returned. Tracepoints are left
+ * out when tracefs cannot be read, PMUs when sysfs cannot. `info` and its texts are borrowed for the
+ * call. Errors: -ENOMEM; those of opts->tables as tally_events_parse(). Since: 0.1
  */
 TALLY_API int tally_event_each(const char *glob, const struct tally_events_opts *opts,
 			       int (*fn)(const struct tally_event_info *info, void *arg), void *arg,

@@ -359,10 +359,12 @@ int tally_events_parse(struct tally_events **out, const char *text,
 		return r;
 	if (!text)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "no event is named");
-	struct parser p = { .naming = { .text = text, .root = o.root, .err = err },
-			    .at = text,
-			    .events = calloc(1, sizeof(*p.events)),
-			    .fallback = o.fallback };
+	struct parser p = {
+		.naming = { .text = text, .root = o.root, .tables = o.tables, .err = err },
+		.at = text,
+		.events = calloc(1, sizeof(*p.events)),
+		.fallback = o.fallback
+	};
 	r = p.events ? parse_list(&p) : error_nomem(err, "events");
 	vec_done(&p.modifiers);
 	if (r < 0) {

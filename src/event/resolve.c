@@ -19,6 +19,7 @@
 #include "event/probe.h"
 #include "event/resolve.h"
 #include "event/table.h"
+#include "event/tables-resolve.h"
 #include "event/terms.h"
 #include "event/tracepoint.h"
 
@@ -179,6 +180,8 @@ static int refuse_unknown(const struct naming *n, const char *name, size_t len)
 			nearest_offer(&near, e.alias);
 	}
 	terms_offer(&near, n->root);
+	if (tables_offer(n, &near) == -ENOMEM)
+		return error_nomem(n->err, "the names of tables");
 	if (tracepoint_each(n->root, compare_bare, &bare) == -ENOMEM)
 		return error_nomem(n->err, "the names of tracepoints");
 	if (!bare.found[0] && !near.name[0])
@@ -260,6 +263,7 @@ static resolve_source *const sources[] = {
 	probe_resolve,      /* uprobe:/bin/sh:main */
 	resolve_terms,      /* cpu/event=1/ */
 	resolve_alias,      /* mem-loads */
+	resolve_tables,     /* mem_load_retired.l3_miss */
 	resolve_pfm,        /* skl::INST_RETIRED */
 	resolve_tracepoint, /* sched:sched_switch */
 };

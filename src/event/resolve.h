@@ -18,8 +18,9 @@
 
 /* Where names are looked up, and what errors need. */
 struct naming {
-	const char *text; /* the whole list, for columns */
-	const char *root; /* folder above /proc and /sys, or NULL */
+	const char *text;   /* the whole list, for columns */
+	const char *root;   /* folder above /proc and /sys, or NULL */
+	const char *tables; /* folder of vendors' tables, or NULL */
 	struct tally_error *err;
 };
 

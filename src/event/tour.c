@@ -109,6 +109,7 @@ static int tour_tracepoints(const struct tour *t)
 static tour_kind *const kinds[] = {
 	tour_generic,
 	tour_pmus,
+	tour_tables,
 	tour_tracepoints,
 };
 

@@ -32,5 +32,7 @@ const char *tour_reason(const struct tally_error *why, const char *name);
 
 /* The events of events/ of each PMU; boxes of an uncore PMU count as one. */
 tour_kind tour_pmus;
+/* Those of opts.tables. */
+tour_kind tour_tables;
 
 #endif
