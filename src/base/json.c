@@ -318,6 +318,9 @@ static char plain_escape(char c)
 
 void json_decode(struct buf *out, const struct json_token *t)
 {
+	/* A token that was never filled in has no text to point into. */
+	if (!t->len)
+		return;
 	const char *at = t->text, *end = at + t->len;
 
 	while (t->escaped && at < end) {
