@@ -13,10 +13,7 @@
 #define MINOR_BITS      20 /* MINORBITS of <linux/kdev_t.h> */
 
 /* The fields that stand before the read block. */
-#define BEFORE_COUNTS                                                                       \
-	(TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | \
-	 TALLY_SAMPLE_ADDR | TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | TALLY_SAMPLE_CPU |  \
-	 TALLY_SAMPLE_PERIOD)
+#define BEFORE_COUNTS (HEAD_BITS & ~TALLY_SAMPLE_CALLCHAIN)
 
 /* What is left of a record to be decoded. */
 struct input {
@@ -328,6 +325,12 @@ decode_fields(struct input *in, const struct shape *shape, uint64_t present,
 	return 0;
 }
 
+static inline const struct shape *sample_shape(const struct tally_layout *layout)
+{
+	return layout->sample_type & ~HEAD_BITS ? record_shape(TALLY_RECORD_SAMPLE)
+						: &record_sample_head;
+}
+
 static int decode_sample_as(const struct tally_layout *layout, struct input *in,
 			    struct tally_record *rec)
 {
@@ -336,7 +339,7 @@ static int decode_sample_as(const struct tally_layout *layout, struct input *in,
 	/* A read block of unknown shape hides where what follows begins. */
 	if (type & TALLY_SAMPLE_READ && layout->read_format & ~KNOWN_READ_FORMAT)
 		known &= BEFORE_COUNTS;
-	int r = decode_fields(in, record_shape(TALLY_RECORD_SAMPLE), type & known, layout, rec);
+	int r = decode_fields(in, sample_shape(layout), type & known, layout, rec);
 	if (r < 0)
 		return r;
 	rec->id.has = (uint32_t)(type & TRAILER_BITS);
@@ -449,12 +452,12 @@ int tally_record_decode(const struct tally_layout *layout, const void *bytes, si
 		return -EBADMSG;
 	if (len < rec.size)
 		return -EAGAIN;
-	size_t body = record_shape(rec.type)->size;
+	bool sample = rec.type == TALLY_RECORD_SAMPLE;
+	size_t body = (sample ? sample_shape(layout) : record_shape(rec.type))->size;
 	size_t used = offsetof(struct tally_record, mmap) + body;
 	memset(&rec.mmap, 0, body);
 	struct input in = { at + RECORD_HEADER, at + rec.size, swapped };
-	int r = rec.type == TALLY_RECORD_SAMPLE ? decode_sample(layout, &in, &rec)
-						: decode_other(layout, &in, &rec);
+	int r = sample ? decode_sample(layout, &in, &rec) : decode_other(layout, &in, &rec);
 	if (r < 0)
 		return r;
 	rec.leftover = (uint32_t)left(&in);

@@ -57,6 +57,17 @@ extern const size_t record_shapes;
 /* The sample_id at the end of all records but SAMPLE. */
 extern const struct shape record_trailer;
 
+/*
+ * The beginning of a sample, which is all that most have: fewer rows to walk and fewer bytes to clear,
+ * a third of the time.
+ */
+extern const struct shape record_sample_head;
+#define HEAD_FIELDS 11
+#define HEAD_BITS                                                                           \
+	(TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | \
+	 TALLY_SAMPLE_ADDR | TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | TALLY_SAMPLE_CPU |  \
+	 TALLY_SAMPLE_PERIOD | TALLY_SAMPLE_CALLCHAIN)
+
 /* All that has a row: up to WEIGHT_STRUCT. */
 #define KNOWN_SAMPLE_BITS ((1ull << 25) - 1)
 

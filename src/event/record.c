@@ -118,6 +118,7 @@ static const struct field sample_fields[] = {
 	{ TALLY_SAMPLE_STREAM_ID, AT(id.stream_id), WORD },
 	{ TALLY_SAMPLE_CPU, AT(id.cpu), CPU },
 	{ TALLY_SAMPLE_PERIOD, AT(sample.period), WORD },
+	/* HEAD_FIELDS and a read block, which no head has, end here. */
 	{ TALLY_SAMPLE_READ, AT(sample.counts), COUNTS },
 	{ TALLY_SAMPLE_CALLCHAIN, AT(sample.chain), CHAIN },
 	{ TALLY_SAMPLE_RAW, AT(sample.raw), RAW },
@@ -173,6 +174,13 @@ const struct shape record_shape_table[] = {
 };
 
 const size_t record_shapes = ARRAY_SIZE(record_shape_table);
+
+_Static_assert(sizeof(sample_fields) / sizeof(sample_fields[0]) > HEAD_FIELDS, "it is a part");
+const struct shape record_sample_head = {
+	.fields = sample_fields,
+	.count = HEAD_FIELDS,
+	.size = offsetof(struct tally_record_sample, rest),
+};
 
 const struct shape record_trailer = { .fields = trailer_fields,
 				      .count = ARRAY_SIZE(trailer_fields) };
