@@ -342,7 +342,9 @@ void check_ptrace(const struct doctor *d, struct finding *f)
 			      "no process can be traced until the next boot, own children neither");
 		finding_mend(f, "boot with kernel.yama.ptrace_scope=0 in /etc/sysctl.d");
 	} else {
-		finding_means(f, "%s can be traced; counting and sampling are not concerned",
+		finding_means(f,
+			      "%s can be traced; others are counted and sampled, but not attached "
+			      "to at one moment",
 			      scope == 1 ? "only children" : "no process of this user");
 		finding_mend(f, "sysctl -w kernel.yama.ptrace_scope=0");
 	}

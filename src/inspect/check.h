@@ -55,6 +55,10 @@ void check_pmu(const struct doctor *d, struct finding *f);
 void check_rdpmc(const struct doctor *d, struct finding *f);
 void check_breakpoints(const struct doctor *d, struct finding *f);
 
+/* check-attach.c: what runs already, and control groups. */
+void check_attach(const struct doctor *d, struct finding *f);
+void check_cgroups(const struct doctor *d, struct finding *f);
+
 /* check-step.c: a child process, stepped. */
 void check_single_step(const struct doctor *d, struct finding *f);
 void check_single_block(const struct doctor *d, struct finding *f);

@@ -26,6 +26,8 @@ static const struct check {
 	{ "count", check_count },
 	{ "count-kernel", check_count_kernel },
 	{ "count-cpus", check_count_cpus },
+	{ "attach", check_attach },
+	{ "cgroups", check_cgroups },
 	{ "sample", check_sample },
 	{ "mlock", check_mlock },
 	{ "descriptors", check_descriptors },

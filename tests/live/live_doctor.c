@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,6 +228,21 @@ static void a_filter_that_kills_is_survived(void)
 	check_int(status, 0);
 }
 
+/* ptrace(2) by hand: whether a child can be seized. */
+static void attaching_works_where_a_child_can_be_seized(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	bool seized = ptrace(PTRACE_SEIZE, child, 0, 0) == 0;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, __WALL);
+	check_int(works(look("attach").state), seized);
+}
+
 static int open_descriptors(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -244,6 +260,7 @@ static void nothing_is_left_behind(void)
 	int before = open_descriptors();
 
 	look("single-block");
+	look("attach");
 	check_int(open_descriptors(), before);
 	check_int(waitpid(-1, NULL, WNOHANG), -1);
 	check_int(errno, ECHILD);
@@ -273,6 +290,7 @@ int main(void)
 	tap_run(a_plain_user_is_told_what_the_level_leaves);
 	tap_run(a_filter_that_refuses_is_seen);
 	tap_run(a_filter_that_kills_is_survived);
+	tap_run(attaching_works_where_a_child_can_be_seized);
 	tap_run(nothing_is_left_behind);
 	tap_run(ignored_children_change_no_answer);
 	return tap_end();
