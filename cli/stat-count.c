@@ -2,6 +2,7 @@
 /* `tally stat`: opening, switching and reading all events on all targets. */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -285,6 +286,28 @@ static void hold_still(struct stat_counters *counters, const struct targets *tar
 			tally_freeze_open(&counters->freezes[t], targets->at[t].id, NULL, NULL);
 }
 
+/* How many descriptors all events take, where the library told of those of one. */
+static void tell_all_fds(const struct stat_result *result, struct tally_events *events,
+			 const struct targets *targets, struct tally_error *err)
+{
+	struct tally_system system;
+	uint64_t all = 0, one;
+
+	for (uint32_t t = 0; t < targets->count; t++) {
+		if (tally_counter_cost(events, &targets->at[t], NULL, &one, NULL) < 0)
+			return;
+		all += one * (result->cgroup_count ? result->cgroup_count : 1);
+	}
+	tally_system_read(&system, sizeof(system), NULL, NULL);
+	snprintf(err->text, sizeof(err->text),
+		 "the events take %llu file descriptors, one for each thread and CPU, and this "
+		 "process may have %llu (RLIMIT_NOFILE, hard limit %llu): fewer events or threads, "
+		 "or 'sudo prlimit --nofile=%llu --pid $$' in the shell that starts it",
+		 (unsigned long long)all, (unsigned long long)system.nofile_soft,
+		 (unsigned long long)system.nofile_hard,
+		 (unsigned long long)(system.nofile_hard + all));
+}
+
 static int open_all(struct stat_counters *counters, struct stat_result *result,
 		    struct tally_events *events, const struct targets *targets,
 		    const struct stat_options *options, struct tally_error *err)
@@ -296,6 +319,8 @@ static int open_all(struct stat_counters *counters, struct stat_result *result,
 		int r = open_leader(counters, i, events, targets, result, options, &why);
 		if (r < 0 && !is_missing(&why)) {
 			*err = why;
+			if (why.cause == TALLY_CAUSE_FD_LIMIT && why.code == -EMFILE)
+				tell_all_fds(result, events, targets, err);
 			return r;
 		}
 		for (; i < end; i++)

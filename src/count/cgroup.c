@@ -17,6 +17,7 @@
 #include "base/proc.h"
 #include "base/sys.h"
 #include "count/cgroup.h"
+#include "event/explain.h"
 #include "event/nearest.h"
 
 #define MOUNTS_LIMIT (16u << 20)
@@ -159,6 +160,8 @@ static int missing(const char *name, const char *mount, const char *root, struct
 static int explain(int code, const char *name, const char *mount, const char *root,
 		   struct tally_error *err)
 {
+	char what[256];
+
 	switch (code) {
 	case -ENOENT:
 		return missing(name, mount, root, err);
@@ -166,11 +169,8 @@ static int explain(int code, const char *name, const char *mount, const char *ro
 		return error_set(err, code, TALLY_CAUSE_ARGUMENT,
 				 "'%.300s' is no cgroup: cgroups are folders", name);
 	case -EMFILE:
-		return error_set(
-			err, code, TALLY_CAUSE_FD_LIMIT,
-			"cannot open cgroup '%.200s': no file descriptor is left; raise the "
-			"limit (ulimit -n)",
-			name);
+		snprintf(what, sizeof(what), "cannot open cgroup '%.200s'", name);
+		return explain_fds(err, code, what, 1, false, root);
 	default:
 		return error_set(err, code,
 				 code == -EACCES ? TALLY_CAUSE_PERMISSION : TALLY_CAUSE_IO,

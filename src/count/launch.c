@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "event/explain.h"
 
 /* Since Linux 5.3; older headers lack it. The number is the same on all architectures. */
 #ifndef SYS_pidfd_open
@@ -39,6 +41,9 @@
 /* What a shell answers for a command that it cannot run, POSIX "Exit Status for Commands". */
 #define STATUS_CANNOT_RUN 126
 #define STATUS_NOT_FOUND  127
+
+/* Two pipes, and the pidfd. */
+#define LAUNCH_FDS 5
 
 enum stage {
 	STAGE_NEW,
@@ -148,15 +153,15 @@ static int fork_child(struct tally_launch *launch, char *const argv[], int statu
 
 static int start_error(int code, const char *name, struct tally_error *err)
 {
+	char what[160];
+
+	snprintf(what, sizeof(what), "cannot start '%.120s'", name);
 	if (code == -EMFILE || code == -ENFILE)
-		return error_set(err, code, TALLY_CAUSE_FD_LIMIT,
-				 "cannot start '%s': no file descriptor is left for its pipes; "
-				 "raise the limit (ulimit -n)",
-				 name);
+		return explain_fds(err, code, what, LAUNCH_FDS, false, NULL);
 	if (code == -ENOMEM)
 		return error_nomem(err, "a command to be started");
 	return error_set(err, code, code == -EAGAIN ? TALLY_CAUSE_LIMIT : TALLY_CAUSE_IO,
-			 "cannot start '%s': %s%s", name, strerror(-code),
+			 "%s: %s%s", what, strerror(-code),
 			 code == -EAGAIN ? "; the limit of processes is reached (ulimit -u)" : "");
 }
 

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "count/parts.h"
 #include "count/settle.h"
 #include "count/target.h"
+#include "event/explain.h"
 #include "event/open.h"
 
 #define READ_FORMAT \
@@ -202,19 +204,12 @@ static int allocate(struct opened *o, uint32_t places, struct tally_error *err)
 }
 
 /* The limit was raised as far as this user may; what is needed says whether that can ever do. */
-static int explain_fds(const struct opening *how, uint64_t needed)
+static int without_fds(const struct opening *how, uint64_t needed)
 {
-	struct tally_system system;
+	char what[128];
 
-	tally_system_read(&system, sizeof(system), how->opts.root, NULL);
-	return error_set(
-		how->err, -EMFILE, TALLY_CAUSE_FD_LIMIT,
-		"cannot open %.100s: it takes %llu file descriptors, one for each event, "
-		"thread and CPU, and this process may have %llu (RLIMIT_NOFILE, hard limit "
-		"%llu): fewer events or threads, or 'sudo prlimit --nofile=%llu --pid %d'",
-		tally_event_name(how->events[0]), (unsigned long long)needed,
-		(unsigned long long)system.nofile_soft, (unsigned long long)system.nofile_hard,
-		(unsigned long long)(needed + system.nofile_hard), getpid());
+	snprintf(what, sizeof(what), "cannot open %.100s", tally_event_name(how->events[0]));
+	return explain_fds(how->err, -EMFILE, what, needed, true, how->opts.root);
 }
 
 /* Opens every place of a list; threads that end meanwhile are left out. */
@@ -230,7 +225,7 @@ static int open_places(struct opened *o, struct opening *how, const struct tally
 		    (o->places_count || i + 1 < count))
 			r = 0;
 	}
-	return r == -EMFILE ? explain_fds(how, parts_fds(&how->parts, list, count)) : r;
+	return r == -EMFILE ? without_fds(how, parts_fds(&how->parts, list, count)) : r;
 }
 
 /* Opens the target as it is now; 1 when it grew meanwhile. */

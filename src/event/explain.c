@@ -10,82 +10,42 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/capability.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "event/event.h"
 #include "event/explain.h"
 #include "event/failure.h"
 
-int say(const struct failure *f, enum tally_cause cause, const char *fmt, ...)
+/* "cannot open EVENT", and where. */
+static void place_text(char *out, size_t size, const struct failure *f)
 {
-	char why[TALLY_ERROR_TEXT], where[64] = "";
-	va_list ap;
+	char where[64] = "";
 
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
 	if (f->tid > 0 && f->cpu >= 0)
 		snprintf(where, sizeof(where), " for thread %d on CPU %d", f->tid, f->cpu);
 	else if (f->tid > 0)
 		snprintf(where, sizeof(where), " for thread %d", f->tid);
 	else if (f->cpu >= 0)
 		snprintf(where, sizeof(where), " on CPU %d", f->cpu);
-	return error_set(f->err, f->code, cause, "cannot open %.64s%s: %s", f->name, where, why);
+	snprintf(out, size, "cannot open %.64s%s", f->name, where);
 }
 
-static bool samples(const struct tally_attr *attr)
+int say(const struct failure *f, enum tally_cause cause, const char *fmt, ...)
 {
-	return attr->sample_period != 0;
+	char why[TALLY_ERROR_TEXT], what[160];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	place_text(what, sizeof(what), f);
+	return error_set(f->err, f->code, cause, "%s: %s", what, why);
 }
 
-/* -- EACCES, EPERM ------------------------------------------------------------------------- */
-
-/* Any level will do for somebody with the capability, and none without it. */
-#define LEVEL_NONE (-2)
-
-/*
- * The highest kernel.perf_event_paranoid at which an unprivileged user may do this. Levels above 2
- * are those of distributions: they forbid everything.
- */
-static int64_t level_needed(const struct failure *f)
-{
-	const struct tally_attr *attr = f->attr;
-
-	if (attr->flags & TALLY_ATTR_NAMESPACES || f->probe)
-		return LEVEL_NONE;
-	if (attr->type == TALLY_TYPE_TRACEPOINT &&
-	    (f->code == -EPERM || attr->sample_type & TALLY_SAMPLE_RAW))
-		return -1;
-	if (f->tid == -1)
-		return 0;
-	if (!(attr->flags & TALLY_ATTR_EXCLUDE_KERNEL) ||
-	    attr->sample_type & TALLY_SAMPLE_PHYS_ADDR)
-		return 1;
-	return 2;
-}
-
-static const char *forbidden_at(int64_t needed)
-{
-	switch (needed) {
-	case -1:
-		return "forbids the data of tracepoints to this user";
-	case 0:
-		return "forbids watching whole CPUs to this user";
-	case 1:
-		return "lets this user watch user mode alone";
-	default:
-		return "forbids all events to this user";
-	}
-}
-
-/* Whether the kernel is known to be older than that one. */
-static bool is_older(const struct failure *f, long major, long minor)
+bool failure_kernel_older(const struct failure *f, long major, long minor)
 {
 	char *rest;
 	long has_major = strtol(f->system.release, &rest, 10);
@@ -94,120 +54,9 @@ static bool is_older(const struct failure *f, long major, long minor)
 	return has_major && (has_major < major || (has_major == major && has_minor < minor));
 }
 
-/* CAP_PERFMON came with Linux 5.8. */
-static const char *capability(const struct failure *f)
+static bool samples(const struct tally_attr *attr)
 {
-	return is_older(f, 5, 8) ? "cap_sys_admin" : "cap_perfmon";
-}
-
-/* What the capability is given to: the running program. */
-static void program(char *out, size_t size)
-{
-	ssize_t n = readlink("/proc/self/exe", out, size - 1);
-
-	snprintf(out + (n > 0 ? n : 0), size - (n > 0 ? (size_t)n : 0), "%s",
-		 n > 0 ? "" : "PROGRAM");
-}
-
-static bool is_capable(const struct failure *f)
-{
-	uint64_t able = 1ull << CAP_PERFMON | 1ull << CAP_SYS_ADMIN;
-
-	return f->system.capabilities & able && !proc_in_user_namespace(f->root);
-}
-
-static int refused_by_filter(const struct failure *f)
-{
-	const char *held = is_capable(f) ? ", though it has the capability" : "";
-
-	if (f->system.seccomp > 0)
-		return say(f, TALLY_CAUSE_SECCOMP,
-			   "a seccomp filter of this process refuses perf_event_open%s, as "
-			   "containers' default profiles do: start the container with "
-			   "'--cap-add PERFMON' or '--security-opt seccomp=unconfined'",
-			   held);
-	return say(
-		f, TALLY_CAUSE_SECCOMP,
-		"a security module (SELinux, AppArmor, lockdown) refuses perf_event_open to this "
-		"process%s: 'sudo dmesg' or the audit log name the rule",
-		held);
-}
-
-static int refused_by_paranoid(const struct failure *f, int64_t needed)
-{
-	bool user_helps = needed == 1 && f->system.paranoid <= 2 && !event_only_in_kernel(f->attr);
-	char path[192];
-
-	program(path, sizeof(path));
-	return say(f, TALLY_CAUSE_PARANOID,
-		   "kernel.perf_event_paranoid is %lld, which %s: be root, or "
-		   "'sudo sysctl kernel.perf_event_paranoid=%lld', or 'sudo setcap %s=ep %s'%s",
-		   (long long)f->system.paranoid, forbidden_at(needed), (long long)needed,
-		   capability(f), path,
-		   user_helps ? ", or ask for user mode alone (modifier u)" : "");
-}
-
-/* Whether the thread is known to be another user's. */
-static bool is_anothers(const struct failure *f, uint32_t *owner)
-{
-	char path[64], full[PATH_MAX];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d", f->tid);
-	if (f->tid <= 0 || proc_path(full, sizeof(full), f->root, path) < 0 || stat(full, &st) < 0)
-		return false;
-	*owner = st.st_uid;
-	return st.st_uid != f->system.uid;
-}
-
-static int refused_process(const struct failure *f)
-{
-	uint32_t owner;
-	char mine[192];
-
-	program(mine, sizeof(mine));
-	if (is_anothers(f, &owner))
-		return say(f, TALLY_CAUSE_PERMISSION,
-			   "it belongs to user %u, this is user %u: be that user or root, or "
-			   "'sudo setcap %s=ep %s'",
-			   owner, f->system.uid, capability(f), mine);
-	return say(f, TALLY_CAUSE_PERMISSION,
-		   "this user may not look into it, as it has changed its credentials or is "
-		   "protected: be root, or 'sudo setcap %s=ep %s'",
-		   capability(f), mine);
-}
-
-/*
- * Paranoid says EACCES, and EPERM only for tracepoints; seccomp profiles and lockdown say EPERM.
- */
-static int explain_permission(const struct failure *f)
-{
-	int64_t needed = level_needed(f);
-	bool tracepoint = f->attr->type == TALLY_TYPE_TRACEPOINT;
-	uint32_t owner;
-	char path[192];
-
-	if (is_capable(f) || (f->code == -EPERM && !tracepoint && f->system.seccomp > 0))
-		return refused_by_filter(f);
-	if (is_anothers(f, &owner)) /* no level of paranoid would help */
-		return refused_process(f);
-	if (needed == LEVEL_NONE) {
-		program(path, sizeof(path));
-		return say(f, TALLY_CAUSE_PERMISSION,
-			   "%s need a capability, whatever kernel.perf_event_paranoid is: be root, "
-			   "or 'sudo setcap %s=ep %s'",
-			   f->probe ? "probes" : "records of namespaces", capability(f), path);
-	}
-	if (f->system.paranoid == TALLY_SYSTEM_UNKNOWN)
-		return say(f, TALLY_CAUSE_PERMISSION,
-			   "%s, and /proc/sys/kernel/perf_event_paranoid cannot be read to tell "
-			   "why: be root",
-			   strerror(-f->code));
-	if (f->system.paranoid > needed)
-		return refused_by_paranoid(f, needed);
-	if (f->tid > 0)
-		return refused_process(f);
-	return refused_by_filter(f);
+	return attr->sample_period != 0;
 }
 
 /* -- ENOENT, EOPNOTSUPP and others that say "not here" ----------------------------------------- */
@@ -301,34 +150,18 @@ static int explain_missing_call(const struct failure *f)
 			   "CONFIG_PERF_EVENTS");
 	return say(f, TALLY_CAUSE_SECCOMP,
 		   "the kernel has perf_event_open, yet it is refused as if it had not: a seccomp "
-		   "filter or a sandbox does that");
+		   "filter or a sandbox does that: start the container with '--security-opt "
+		   "seccomp=unconfined', or run this outside of it");
 }
 
 /* -- limits ---------------------------------------------------------------------------------- */
 
 static int explain_fd_limit(const struct failure *f)
 {
-	unsigned long long hard = f->system.nofile_hard;
+	char what[160];
 
-	return say(f, TALLY_CAUSE_FD_LIMIT,
-		   "each event takes a file descriptor for each thread and CPU, and this process "
-		   "may have %llu (RLIMIT_NOFILE, hard limit %llu): fewer events or threads, or "
-		   "'ulimit -Hn' as root, 'sudo prlimit --nofile=%llu --pid %d'",
-		   (unsigned long long)f->system.nofile_soft, hard, hard * 2, getpid());
-}
-
-static int explain_file_limit(const struct failure *f)
-{
-	int64_t max;
-
-	if (proc_read_i64(&max, f->root, "/proc/sys/fs/file-max") < 0)
-		return say(f, TALLY_CAUSE_FD_LIMIT,
-			   "all processes together have too many files "
-			   "open: raise the sysctl fs.file-max");
-	return say(f, TALLY_CAUSE_FD_LIMIT,
-		   "all processes together have as many files open as they may: 'sudo sysctl "
-		   "fs.file-max=%lld', now %lld",
-		   max > INT64_MAX / 2 ? INT64_MAX : (long long)max * 2, (long long)max);
+	place_text(what, sizeof(what), f);
+	return explain_fds(f->err, f->code, what, 1, true, f->root);
 }
 
 static int explain_busy(const struct failure *f)
@@ -486,7 +319,7 @@ static int explain_bad_value(const struct failure *f)
 /* What came with Linux 5.13, where the kernel is older. */
 static const char *too_new(const struct failure *f)
 {
-	if (!is_older(f, 5, 13))
+	if (!failure_kernel_older(f, 5, 13))
 		return NULL;
 	if (f->attr->flags & TALLY_ATTR_SIGTRAP)
 		return "sigtrap";
@@ -556,7 +389,7 @@ static const struct {
 	{ ESRCH, explain_no_process },
 	{ ENOSYS, explain_missing_call },
 	{ EMFILE, explain_fd_limit },
-	{ ENFILE, explain_file_limit },
+	{ ENFILE, explain_fd_limit },
 	{ EBUSY, explain_busy },
 	{ ENOSPC, explain_no_space },
 	{ EOVERFLOW, explain_overflow },

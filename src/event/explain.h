@@ -6,6 +6,9 @@
 #ifndef EVENT_EXPLAIN_H
 #define EVENT_EXPLAIN_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include <tally/attr.h>
 #include <tally/error.h>
 
@@ -24,5 +27,12 @@ int explain_member(struct tally_error *err, int code, const char *name,
 
 /* mmap(2) of a ring of `bytes` data bytes failed. Fills in `err` and returns `code`. */
 int explain_mmap(struct tally_error *err, int code, uint64_t bytes, const char *root);
+
+/*
+ * No descriptor is left, -EMFILE or -ENFILE, for what takes `needed` more. `what` could not be done, as
+ * "cannot open faults"; events: each takes one for each thread and CPU. Fills in `err` and returns `code`.
+ */
+int explain_fds(struct tally_error *err, int code, const char *what, uint64_t needed, bool events,
+		const char *root);
 
 #endif

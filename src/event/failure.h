@@ -3,6 +3,8 @@
 #ifndef EVENT_FAILURE_H
 #define EVENT_FAILURE_H
 
+#include <stdbool.h>
+
 #include <tally/attr.h>
 #include <tally/error.h>
 #include <tally/system.h>
@@ -22,6 +24,12 @@ struct failure {
 /* Fills in the error; answers its code. */
 TALLY_PRINTF(3, 4)
 int say(const struct failure *f, enum tally_cause cause, const char *fmt, ...);
+
+/* Whether the kernel is known to be older than that one. */
+bool failure_kernel_older(const struct failure *f, long major, long minor);
+
+/* EACCES and EPERM of all events but those below. */
+int explain_permission(const struct failure *f);
 
 /* What is told of probes and breakpoints alone. 0: nothing, another cause has to be found. */
 int explain_probe(const struct failure *f);

@@ -31,6 +31,9 @@
 	"give the virtual machine a PMU (libvirt: <features><pmu state='on'/></features>; QEMU: -cpu " \
 	"host,pmu=on; clouds: a bare-metal size)"
 
+/* What the trials of the doctor take, and a user of events at the least. */
+#define FEW_FDS 64
+
 /* ---- things to count */
 
 /* Small pages, so that each is a fault of its own. */
@@ -150,7 +153,8 @@ static void cannot(const struct doctor *d, struct finding *f, enum tally_finding
 	if (err->cause == TALLY_CAUSE_PARANOID)
 		finding_mend(f, "sysctl -w kernel.perf_event_paranoid=%d", level);
 	else if (err->cause == TALLY_CAUSE_FD_LIMIT)
-		finding_mend(f, "ulimit -n %" PRIu64, d->system.nofile_hard);
+		finding_mend(f, "prlimit --nofile=%" PRIu64 " --pid $$",
+			     d->system.nofile_hard + FEW_FDS);
 	else if (err->cause == TALLY_CAUSE_MLOCK_LIMIT)
 		finding_mend(f, "sysctl -w kernel.perf_event_mlock_kb=516");
 }

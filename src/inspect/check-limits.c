@@ -87,7 +87,7 @@ void check_descriptors(const struct doctor *d, struct finding *f)
 		      "for about %" PRIu64 " threads here",
 		      threads);
 	if (!enough)
-		finding_mend(f, "ulimit -n %" PRIu64, 1024 * cpus);
+		finding_mend(f, "prlimit --nofile=%" PRIu64 " --pid $$", 1024 * cpus);
 }
 
 void check_max_rate(const struct doctor *d, struct finding *f)

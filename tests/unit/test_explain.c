@@ -249,6 +249,7 @@ static void limits_are_told_with_their_value(void)
 {
 	set_up(&(struct machine){ .paranoid = 2 });
 	check_has(explain(-EMFILE, 0, -1), "RLIMIT_NOFILE");
+	check(strstr(err.text, "ulimit -n ") || strstr(err.text, "prlimit --nofile="));
 	cause_is(TALLY_CAUSE_FD_LIMIT);
 	check_has(explain(-ENFILE, 0, -1), "fs.file-max=200', now 100");
 	cause_is(TALLY_CAUSE_FD_LIMIT);
@@ -277,6 +278,7 @@ static void the_rest_has_words_too(void)
 	check_has(explain(-EBADF, 0, -1), "leader");
 	check_has(explain(-ENOSYS, 0, -1), "seccomp"); /* the sysctl shows that the kernel has it */
 	cause_is(TALLY_CAUSE_SECCOMP);
+	check_has(err.text, "--security-opt seccomp=unconfined");
 	attr.size = 136;
 	attr.config4 = 1;
 	check_has(explain(-E2BIG, 0, -1), "knows 136 bytes");
