@@ -103,20 +103,54 @@ static int64_t kind_of(const char *word)
 	return -1;
 }
 
+/* Why there are no tracepoints, as it is said of each; "" where there are. */
+static void without_tracepoints(char *why, size_t size)
+{
+	struct tally_system system;
+	struct tally_events *events;
+	struct tally_error err = { 0 };
+
+	*why = '\0';
+	tally_system_read(&system, sizeof(system), NULL, NULL);
+	if (system.tracefs[0])
+		return;
+	if (tally_events_parse(&events, "sched:sched_switch", NULL, &err) == 0)
+		tally_events_free(events);
+	const char *place = strstr(err.text, ": "); /* in the list of events, of one */
+	snprintf(why, size, "%s", place ? place + 2 : err.text);
+}
+
 /* What the list leaves out or marks, after it. */
 static void print_notes(const struct listing *l)
 {
-	struct tally_system system;
+	char why[TALLY_ERROR_TEXT];
 
-	tally_system_read(&system, sizeof(system), NULL, NULL);
 	if (l->missing)
 		fprintf(l->to, "\n- cannot be opened by this user on this machine%s%s.\n",
 			l->several_whys ? "; --json says why" : ": ",
 			l->several_whys ? "" : l->why);
-	if (!system.tracefs[0] && (l->kind < 0 || l->kind == TALLY_EVENT_TRACEPOINT))
-		fprintf(l->to, "\nTracepoints are left out: tracefs is not mounted, or this user "
-			       "may not read it\n('sudo mount -t tracefs nodev "
-			       "/sys/kernel/tracing').\n");
+	without_tracepoints(why, sizeof(why));
+	if (*why && (l->kind < 0 || l->kind == TALLY_EVENT_TRACEPOINT))
+		fprintf(l->to, "\nTracepoints are left out: %s.\n", why);
+}
+
+/* Nothing was listed. */
+static int complain_of_nothing(const struct listing *l, const char *word)
+{
+	bool tracepoint = l->kind == TALLY_EVENT_TRACEPOINT || strchr(word, ':');
+	char why[TALLY_ERROR_TEXT] = "";
+
+	if (tracepoint)
+		without_tracepoints(why, sizeof(why));
+	if (l->kind >= 0)
+		complain("list", "there are no events of the kind '%s' here", word);
+	else
+		complain("list", "there is no event like '%s' here", word);
+	if (*why)
+		hint("%s", why);
+	else
+		hint("'tally list' without a pattern shows all");
+	return EXIT_FAILED;
 }
 
 static int list(struct listing *l)
@@ -177,15 +211,8 @@ static int run(int argc, char **argv)
 		l.glob = strpbrk(word, "*?[") ? word : anywhere;
 	}
 	int status = list(&l);
-	if (status == EXIT_DONE && !l.count) {
-		complain("list", "there is no event like '%s' here", word ? word : "");
-		hint("'tally list' without a pattern shows all%s",
-		     l.kind == TALLY_EVENT_TRACEPOINT || (word && strchr(word, ':'))
-			     ? "; tracepoints need tracefs: 'sudo mount -t tracefs nodev "
-			       "/sys/kernel/tracing'"
-			     : "");
-		return EXIT_FAILED;
-	}
+	if (status == EXIT_DONE && !l.count)
+		return complain_of_nothing(&l, word ? word : "");
 	return status;
 }
 
