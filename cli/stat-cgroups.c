@@ -41,6 +41,16 @@ static bool groups_agree(const struct stat_result *result)
 	return true;
 }
 
+/* The first of the same name: rates are made of all that is counted in one cgroup. */
+static uint32_t first_like(const struct stat_result *result, uint32_t cgroup)
+{
+	uint32_t first = 0;
+
+	while (strcmp(result->cgroups[first], result->cgroups[cgroup]) != 0)
+		first++;
+	return first;
+}
+
 static int assign(struct stat_result *result)
 {
 	uint32_t given = result->cgroup_count;
@@ -51,7 +61,7 @@ static int assign(struct stat_result *result)
 		return EXIT_USAGE;
 	}
 	for (uint32_t i = 0; i < result->count; i++)
-		result->rows[i].cgroup = given == 1 ? 0 : i;
+		result->rows[i].cgroup = given == 1 ? 0 : first_like(result, i);
 	if (groups_agree(result))
 		return EXIT_DONE;
 	complain("stat", "-G: events of a group cannot be counted in different cgroups");

@@ -296,7 +296,9 @@ static void tell_all_fds(const struct stat_result *result, struct tally_events *
 	for (uint32_t t = 0; t < targets->count; t++) {
 		if (tally_counter_cost(events, &targets->at[t], NULL, &one, NULL) < 0)
 			return;
-		all += one * (result->cgroup_count ? result->cgroup_count : 1);
+		/* --for-each-cgroup; with -G each event is in one. */
+		bool each = result->cgroup_count && result->rows[0].cgroup == NO_CGROUP;
+		all += one * (each ? result->cgroup_count : 1);
 	}
 	tally_system_read(&system, sizeof(system), NULL, NULL);
 	snprintf(err->text, sizeof(err->text),

@@ -54,11 +54,12 @@ static struct {
 	pid_t missing_pid;                /* -ESRCH for it */
 	int fail_ioctl_fd, fail_ioctl_code;
 	int fail_read_code;
-	size_t cut_read;        /* answer only so many bytes */
-	bool knows_lost;        /* READ_LOST, Linux 6.0 */
-	bool reversed;          /* members of a group from the last to the first */
-	bool drops_last;        /* the last member left its group */
-	int most_members;       /* of a group; more are EINVAL, as validate_group() has it */
+	size_t cut_read;   /* answer only so many bytes */
+	uint64_t stale_ns; /* since a cgroup was watched last, when an event of it is enabled */
+	bool knows_lost;   /* READ_LOST, Linux 6.0 */
+	bool reversed;     /* members of a group from the last to the first */
+	bool drops_last;   /* the last member left its group */
+	int most_members;  /* of a group; more are EINVAL, as validate_group() has it */
 	const char *bad_filter; /* EINVAL */
 	uint64_t bad_address;   /* EINVAL, for breakpoints */
 	int fail_fcntl_cmd, fail_fcntl_code;
@@ -249,6 +250,10 @@ static int fake_ioctl(int fd, unsigned long request, unsigned long arg)
 		memcpy((void *)arg, &e->id, sizeof(e->id));
 		return 0;
 	case PERF_EVENT_IOC_ENABLE:
+		if (e->flags & PERF_FLAG_PID_CGROUP && !e->on) {
+			e->enabled += fake.stale_ns;
+			e->running += fake.stale_ns;
+		}
 		fake_switch(e, true, arg & PERF_IOC_FLAG_GROUP);
 		e->enables++;
 		return 0;

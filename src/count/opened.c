@@ -459,6 +459,11 @@ static int read_place(struct opened *o, uint32_t place)
 	return 0;
 }
 
+int opened_fetch(struct opened *o, uint32_t place)
+{
+	return read_place(o, place);
+}
+
 static uint64_t clamped_minus(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;

@@ -44,6 +44,12 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 /* PERF_EVENT_IOC_ENABLE or _DISABLE on all places and members; the first error, having tried all. */
 int opened_ioctl(struct opened *o, unsigned long request);
 
+/* Enables what is disabled, of a control group, without the time that it was not watched. */
+int opened_enable_stale(struct opened *o);
+
+/* Reads one place into o->now, as the kernel tells it. */
+int opened_fetch(struct opened *o, uint32_t place);
+
 /* The descriptor of a member at a place, -1 where it has no part, -EINVAL beyond the places. */
 int opened_fd(const struct opened *o, uint32_t place, uint32_t member);
 

@@ -169,10 +169,26 @@ static int switch_all(struct set *s, unsigned long request)
 	return first;
 }
 
+static int enable_pieces(struct set *s)
+{
+	int first = 0;
+
+	if (s->target.scope != TALLY_SCOPE_CGROUP)
+		return switch_all(s, PERF_EVENT_IOC_ENABLE);
+	for (uint32_t i = 0; i < s->pieces_count; i++) {
+		int r = opened_enable_stale(&s->pieces[i]);
+		if (first == 0)
+			first = r;
+	}
+	return first;
+}
+
 int set_enable(struct set *s)
 {
+	bool was_on = set_is_on(s);
+
 	s->state = SET_ON;
-	return switch_all(s, PERF_EVENT_IOC_ENABLE);
+	return was_on ? switch_all(s, PERF_EVENT_IOC_ENABLE) : enable_pieces(s);
 }
 
 int set_disable(struct set *s)
@@ -320,7 +336,7 @@ static int take_over(struct set *s, struct pieces *fresh, struct tally_error *er
 	close_pieces(&old);
 	if (s->state != SET_BY_EXEC || on)
 		s->state = on ? SET_ON : SET_OFF;
-	r = on ? switch_all(s, PERF_EVENT_IOC_ENABLE) : 0;
+	r = on ? enable_pieces(s) : 0;
 	return r < 0 ? error_set(err, r, TALLY_CAUSE_IO,
 				 "'%s' was opened anew and cannot be enabled: %s",
 				 tally_event_name(s->events[0]), strerror(-r))

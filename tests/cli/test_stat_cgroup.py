@@ -96,6 +96,28 @@ def groups_go_with_events_as_in_perf():
 
 
 @test
+def events_in_one_group_make_rates_however_it_is_named():
+    """perf prints the same metrics for both."""
+    columns = [[line.split(";")[7] for line in tally("stat", "-a", "-x;", "-o", "-", "-e", "page-faults,task-clock", "-G",
+                                                     names, "--", "true").stdout.splitlines()] for names in ("/", "/,/")]
+    same([re.sub("^[KM]", "", c) for c in columns[0]], ["/sec", "CPUs utilized"], "units of -G /")
+    same([re.sub("^[KM]", "", c) for c in columns[1]], ["/sec", "CPUs utilized"], "units of -G /,/")
+
+
+@test
+def time_in_which_a_group_was_not_watched_is_not_counted():
+    idle, cpus = 1.0, os.cpu_count()
+    words = ["stat", "-j", "-o", "-", "-a", "-e", "page-faults", "-G", "/", "--", "true"]
+    rows(tally(*words))
+    time.sleep(idle)
+    start = time.monotonic()
+    found = rows(tally(*words))[0]
+    took = time.monotonic() - start
+    # It was enabled within the run; Linux 6.18 would add the idle stretch on each CPU.
+    assert found["enabled_ns"] * 1e-9 < took * cpus + idle * cpus / 2, (found, took)
+
+
+@test
 def a_table_names_the_groups():
     with groups(1) as (_, names):
         text = tally("stat", "-a", "-e", "dummy", "-G", names[0], "--", "true").stderr

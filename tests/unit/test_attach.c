@@ -248,6 +248,32 @@ static void a_cgroup_is_opened_by_its_folder_on_every_cpu(void)
 	check_int(fake.open, 0);
 }
 
+/* Linux 6.18 begins the first event of a cgroup when one was last active there; stale.c. */
+static void the_time_before_a_cgroup_was_watched_is_not_counted(void)
+{
+	struct tally_count count;
+
+	fake_reset();
+	fake.stale_ns = 5000000000;
+	struct tally_counter *counter = open_it(TALLY_SCOPE_CGROUP, 0, OPTS(.flags = 0));
+	require(counter != NULL);
+	for (int on = 1; on <= 2; on++) {
+		check_int(tally_counter_enable(counter), 0);
+		for (int i = 0; i < 3; i++) {
+			fake_nth(i)->value += 7;
+			fake_nth(i)->enabled += 100;
+			fake_nth(i)->running += 50;
+		}
+		check_int(tally_counter_read(counter, &count), 0);
+		check_u64(count.raw, (uint64_t)on * 21);
+		check_u64(count.enabled_ns, (uint64_t)on * 300);
+		check_u64(count.running_ns, (uint64_t)on * 150);
+		check_int(tally_counter_enable(counter), 0); /* which is nothing new */
+		check_int(tally_counter_disable(counter), 0);
+	}
+	tally_counter_close(counter);
+}
+
 static void a_folder_that_is_no_cgroup_is_told(void)
 {
 	fake_reset();
@@ -380,6 +406,7 @@ int main(void)
 	tap_run(refused_or_unwanted_it_is_attached_to_as_it_runs);
 	tap_run(several_counters_share_one_stop);
 	tap_run(a_cgroup_is_opened_by_its_folder_on_every_cpu);
+	tap_run(the_time_before_a_cgroup_was_watched_is_not_counted);
 	tap_run(a_folder_that_is_no_cgroup_is_told);
 	tap_run(a_cpu_that_goes_offline_is_told);
 	tap_run(the_cost_is_told_before_anything_is_opened);
