@@ -24,6 +24,17 @@ static bool is_generic(const struct stat_row *row)
 	       type == TALLY_TYPE_HW_CACHE;
 }
 
+static bool is_clock(const struct stat_row *row)
+{
+	return !strcmp(tally_event_unit(row->event), "ns");
+}
+
+/* A clock stands for itself: of two a metric would take the one that it prefers for both. */
+static bool may_stand_beside(const struct stat_row *row, const struct stat_row *beside)
+{
+	return row == beside || (is_generic(row) && !(is_clock(row) && is_clock(beside)));
+}
+
 /* A count of one run of so many. */
 static struct tally_count mean_of(const struct tally_count *sum, uint64_t runs)
 {
@@ -73,7 +84,7 @@ bool stat_counts_take(struct stat_counts *counts, const struct stat_result *resu
 	for (uint32_t i = 0; i < result->count; i++) {
 		const struct stat_row *row = &result->rows[i];
 		const struct stat_cell *cell = &key->cells[i];
-		bool wanted = !beside || row == beside || is_generic(row);
+		bool wanted = !beside || may_stand_beside(row, beside);
 		if (wanted && (cell->places || row->error.code))
 			add(counts, row, cell, runs);
 	}

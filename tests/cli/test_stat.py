@@ -102,6 +102,14 @@ def the_table_is_aligned_and_separates_thousands():
 
 
 @test
+def each_clock_is_set_against_the_time_that_elapsed():
+    cpu, task = rows(tally("stat", "--json", "-e", "cpu-clock,task-clock", "--", "true").stderr)
+    # Both by the same time: the shares are as the clocks, which were enabled one after the other.
+    share = cpu["metric"] / task["metric"], cpu["value"] / task["value"]
+    assert abs(share[0] - share[1]) < 1e-4, (cpu, task)
+
+
+@test
 def json_has_one_object_a_line_with_all_keys():
     done = tally("stat", "--json", "-e", "task-clock,{page-faults,context-switches}", "--", "true")
     same(done.stdout, "", "stdout")
