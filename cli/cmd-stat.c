@@ -88,6 +88,25 @@ static int parse_events(struct job *s)
 										   : EXIT_FAILED;
 }
 
+static int ignore_event(const struct tally_event_info *info, void *arg)
+{
+	(void)info;
+	(void)arg;
+	return 0;
+}
+
+/* A folder without tables is told even where no name had to be looked up in it. */
+static int check_tables(const char *folder)
+{
+	struct tally_error err;
+
+	if (!folder || tally_event_each("", TALLY_OPTS(events, .tables = folder), ignore_event,
+					NULL, &err) >= 0)
+		return EXIT_DONE;
+	complain("stat", "--event-tables: %s", err.text);
+	return EXIT_FAILED;
+}
+
 static int read_metrics(struct job *s)
 {
 	const struct stat_options *o = &s->options;
@@ -477,7 +496,9 @@ static int run(int argc, char **argv)
 	if (!targets_parse(&s.targets, &s.options.target, "stat") ||
 	    !stat_options_check(&s.options, &s.targets, *s.argv))
 		return EXIT_USAGE;
-	s.status = read_metrics(&s);
+	s.status = check_tables(s.options.tables);
+	if (s.status == EXIT_DONE)
+		s.status = read_metrics(&s);
 	if (s.status == EXIT_DONE)
 		s.status = parse_events(&s);
 	if (s.status == EXIT_DONE)

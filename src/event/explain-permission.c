@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <limits.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +12,6 @@
 
 #include "base/capability.h"
 #include "base/proc.h"
-#include "base/sys.h"
 #include "event/event.h"
 #include "event/failure.h"
 
@@ -100,20 +98,8 @@ static int refused_by_filter(const struct failure *f)
  */
 static bool filter_refuses_all(const struct failure *f)
 {
-	struct tally_attr least = {
-		.type = TALLY_TYPE_SOFTWARE,
-		.config = TALLY_SW_DUMMY,
-		.flags = TALLY_ATTR_DISABLED | TALLY_ATTR_EXCLUDE_KERNEL | TALLY_ATTR_EXCLUDE_HV,
-	};
-
-	if (f->system.seccomp <= 0 || f->system.paranoid > 2 ||
-	    f->system.paranoid == TALLY_SYSTEM_UNKNOWN)
-		return false;
-	least.size = tally_attr_size(&least);
-	int fd = sys()->perf_event_open(&least, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-	if (fd >= 0)
-		sys()->close(fd);
-	return fd == f->code;
+	return f->system.seccomp > 0 && f->system.paranoid <= 2 &&
+	       f->system.paranoid != TALLY_SYSTEM_UNKNOWN && tally_supported(NULL) == f->code;
 }
 
 static int refused_by_paranoid(const struct failure *f, int64_t needed)

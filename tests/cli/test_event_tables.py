@@ -74,6 +74,12 @@ def what_cannot_be_read_is_named():
         done = tally("list", "--event-tables", f"{folder}/nowhere")
         same(done.returncode, 1, "status")
         has(done.stderr, f"{folder}/nowhere")
+        # Also where no name has to be looked up in it.
+        for wrong in f"{folder}/nowhere", folder:
+            done = tally("stat", "--event-tables", wrong, "-e", "page-faults", "--", "echo", "ran")
+            same((done.returncode, done.stdout), (1, ""), "status and output")
+            has(done.stderr, "tally stat: --event-tables: ")
+            has(done.stderr, wrong)
 
 
 sys.exit(main())

@@ -130,6 +130,11 @@ def wrong_usage_is_said():
         done = tally("stat", *words, "--baseline", "true", "--", "echo", "ran")
         same((done.returncode, done.stdout), (2, ""), f"answer to {words}")
     same(tally("stat", "--baseline", "true").returncode, 2, "status without a command")
+    for words, part in (["--baseline", " "], "--baseline: there is no command in it"), (
+            ["--baseline", "true", "-I", "10"], "--baseline cannot be combined with -I"):
+        done = tally("stat", *words, "--", "echo", "ran")
+        same((done.returncode, done.stdout), (2, ""), f"answer to {words}")
+        has(done.stderr, part)
     for text in ("", "a 'b"):
         done = tally("stat", "--baseline", text, "--", "echo", "ran")
         same((done.returncode, done.stdout), (2, ""), f"answer to {text!r}")
