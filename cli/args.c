@@ -160,7 +160,7 @@ static enum verdict store(const struct arg *arg, const char *value, bool negated
 static const struct {
 	const char *what, *most;
 } expected[] = {
-	[ARG_U64] = { "a whole number", "18446744073709551615" },
+	[ARG_U64] = { "a whole number from 0 on", "18446744073709551615" },
 	[ARG_I64] = { "a whole number", "9223372036854775807" },
 	[ARG_COUNT] = { "a whole number above 0", "18446744073709551615" },
 	[ARG_SIZE] = { "a number of bytes, as 512K or 8M", "18446744073709551615 bytes" },

@@ -74,5 +74,12 @@ def a_full_disk_is_one_message():
         same(done.stderr, "tally: cannot write to standard output: No space left on device\n", f"what {words} says")
 
 
+@test
+def a_number_below_zero_is_a_number_all_the_same():
+    done = tally("stat", "-r", "-1", "--", "true")
+    same(done.returncode, 2, "status")
+    has(done.stderr, "--repeat: '-1' is not a whole number from 0 on")
+
+
 if __name__ == "__main__":
     sys.exit(main())
