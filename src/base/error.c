@@ -32,7 +32,8 @@ int error_set(struct tally_error *err, int code, enum tally_cause cause, const c
 		va_list ap;
 
 		err->code = code;
-		err->cause = cause;
+		/* Whatever was being done, a full memory is what has to be mended. */
+		err->cause = code == -ENOMEM ? TALLY_CAUSE_MEMORY : cause;
 		va_start(ap, fmt);
 		vsnprintf(err->text, sizeof(err->text), fmt, ap);
 		va_end(ap);

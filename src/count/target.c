@@ -52,23 +52,34 @@ static int cross(const struct ids *threads, const struct ids *cpus, struct tally
 	return 0;
 }
 
-static int online_cpus(struct ids *cpus, const char *root, struct tally_error *err)
+/* How many CPUs are online, of which as many as there is room for are written. */
+static int read_online(int32_t *at, size_t room, const char *root, struct tally_error *err)
 {
-	int n = proc_online_cpus(NULL, 0, root);
+	int n = proc_online_cpus(at, room, root);
 
 	if (n == 0)
 		n = -ENODATA;
-	if (n < 0)
-		return error_set(err, n, TALLY_CAUSE_IO,
+	return n > 0 ? n
+		     : error_set(err, n, TALLY_CAUSE_IO,
 				 "cannot read which CPUs are online from "
 				 "%s/sys/devices/system/cpu/online: %s",
 				 root ? root : "", strerror(-n));
+}
+
+static int online_cpus(struct ids *cpus, const char *root, struct tally_error *err)
+{
+	int n = read_online(NULL, 0, root, err);
+
+	if (n < 0)
+		return n;
 	cpus->at = calloc((size_t)n, sizeof(*cpus->at));
 	if (!cpus->at)
 		return error_nomem(err, "the list of CPUs");
-	int again = proc_online_cpus(cpus->at, (size_t)n, root);
+	int again = read_online(cpus->at, (size_t)n, root, err);
+	if (again < 0)
+		return again;
 	cpus->count = (size_t)(again < n ? again : n);
-	return again > 0 ? 0 : error_set(err, -EAGAIN, TALLY_CAUSE_IO, "CPUs went off-line");
+	return 0;
 }
 
 static int of_thread(const struct tally_target *target, int32_t tid, bool per_cpu, const char *root,

@@ -240,7 +240,7 @@ static bool counts_are_right(const struct tally_record *rec, const struct tally_
 		ok &= check_u64(one.id, format & TALLY_READ_ID ? 200 + i : 0);
 		ok &= check_u64(one.lost, format & TALLY_READ_LOST ? 300 + i : 0);
 	}
-	return ok & check(!tally_record_count(rec, count, &one)) &
+	return ok && check(!tally_record_count(rec, count, &one)) &&
 	       check(!tally_record_count(rec, UINT64_MAX, &one));
 }
 
@@ -337,13 +337,13 @@ static bool behind_chain_is_right(const struct tally_record *rec, uint64_t type)
 		ok &= check_mem(s->raw, "hello, raw\0\0", 12);
 	ok &= has_u64(s->branch_count, type, TALLY_SAMPLE_BRANCH_STACK, 1);
 	if (type & TALLY_SAMPLE_BRANCH_STACK)
-		ok &= check(tally_sample_branch(rec, 0, &branch)) &
-		      check_u64(branch.from, 0x401000) & check_u64(branch.to, 0x402000);
+		ok &= check(tally_sample_branch(rec, 0, &branch)) &&
+		      check_u64(branch.from, 0x401000) && check_u64(branch.to, 0x402000);
 	ok &= has_u64(s->regs_user.abi, type, TALLY_SAMPLE_REGS_USER, 2);
 	if (type & TALLY_SAMPLE_REGS_USER) {
-		ok &= check(tally_regs_value(rec, &s->regs_user, 3, &value)) &
+		ok &= check(tally_regs_value(rec, &s->regs_user, 3, &value)) &&
 		      check_u64(value, 0xa0);
-		ok &= check(tally_regs_value(rec, &s->regs_user, 63, &value)) &
+		ok &= check(tally_regs_value(rec, &s->regs_user, 63, &value)) &&
 		      check_u64(value, 0xa8);
 		ok &= check(!tally_regs_value(rec, &s->regs_user, 4, &value));
 		ok &= check(!tally_regs_value(rec, &s->regs_user, 64, &value));
@@ -356,7 +356,7 @@ static bool behind_chain_is_right(const struct tally_record *rec, uint64_t type)
 		      0x000300020000000a);
 	ok &= has_u64(s->data_src, type, TALLY_SAMPLE_DATA_SRC, 0x68100142);
 	ok &= has_u64(s->transaction, type, TALLY_SAMPLE_TRANSACTION, 0x500000003);
-	ok &= check_u64(s->regs_intr.abi, 0) & check(!s->regs_intr.values);
+	ok &= check_u64(s->regs_intr.abi, 0) && check(!s->regs_intr.values);
 	ok &= has_u64(s->phys_addr, type, TALLY_SAMPLE_PHYS_ADDR, 0x12345000);
 	ok &= has_u64(s->cgroup, type, TALLY_SAMPLE_CGROUP, 7341);
 	ok &= has_u64(s->data_page_size, type, TALLY_SAMPLE_DATA_PAGE_SIZE, 4096);
@@ -511,13 +511,13 @@ static bool branches_are_right(const struct tally_record *rec, unsigned count, b
 	ok &= check(!!rec->sample.branch_counters == (counters && count));
 	for (unsigned i = 0; ok && i < count; i++) {
 		ok &= check(tally_sample_branch(rec, i, &b));
-		ok &= check_u64(b.from, 0x401000 + i) & check_u64(b.to, 0x402000 + i);
+		ok &= check_u64(b.from, 0x401000 + i) && check_u64(b.to, 0x402000 + i);
 		ok &= check_u64(b.counters, counters ? 0x50 + i : 0);
 		ok &= check_u64(b.flags, TALLY_BRANCH_ENTRY_MISPRED | TALLY_BRANCH_ENTRY_ABORT);
-		ok &= check_int(b.cycles, 0x1234) & check_int(b.type, 15) & check_int(b.spec, 2);
-		ok &= check_int(b.new_type, 5) & check_int(b.priv, 3);
+		ok &= check_int(b.cycles, 0x1234) && check_int(b.type, 15) && check_int(b.spec, 2);
+		ok &= check_int(b.new_type, 5) && check_int(b.priv, 3);
 	}
-	return ok & check(!tally_sample_branch(rec, count, &b));
+	return ok && check(!tally_sample_branch(rec, count, &b));
 }
 
 /*
