@@ -23,9 +23,17 @@ static void close_pieces(struct pieces *p)
 	*p = (struct pieces){ 0 };
 }
 
+/* How many to try after so many were refused; 0: fewer will not do either. */
+static uint32_t fewer(uint32_t members, int code)
+{
+	if (code == -EINVAL) /* the PMU cannot have them on at once */
+		return members - 1;
+	return code == -E2BIG ? members / 2 : 0; /* or one read(2) cannot answer for all */
+}
+
 /*
  * Opens `*take` members from `first` on; where they may be split and the kernel says that they can
- * never be counted together, which is EINVAL, as many of them as can.
+ * never be counted together, as many of them as can.
  */
 static int open_piece(const struct set *s, const struct tally_counter_opts *opts, uint32_t first,
 		      uint32_t *take, struct opened *o, struct tally_error *err)
@@ -34,11 +42,12 @@ static int open_piece(const struct set *s, const struct tally_counter_opts *opts
 
 	for (;;) {
 		int r = opened_open(o, s->events + first, *take, &s->target, opts, err);
-		if (r != -EINVAL || !weak || *take == 1)
+		uint32_t next = weak ? fewer(*take, r) : 0;
+		if (!next)
 			return r;
 		opened_close(o);
 		*o = (struct opened){ 0 };
-		--*take;
+		*take = next;
 	}
 }
 

@@ -58,6 +58,11 @@ int explain_mmap(struct tally_error *err, int code, uint64_t bytes, const char *
 			"pages, the event must not write to another ring, and an inherited "
 			"one must be bound to a CPU",
 			(unsigned long long)kib);
+	case -EBUSY:
+		return error_set(err, code, TALLY_CAUSE_BUSY,
+				 "cannot map a ring of %llu KiB: the event has another one, by its "
+				 "output or an earlier map: detach its output, or unmap the other",
+				 (unsigned long long)kib);
 	default:
 		return error_set(err, code, TALLY_CAUSE_IO, "cannot map a ring of %llu KiB: %s",
 				 (unsigned long long)kib, strerror(-code));

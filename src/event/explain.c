@@ -122,7 +122,7 @@ static int explain_unsupported(const struct failure *f)
 			   "it, or sample cpu-clock");
 	return say(f, TALLY_CAUSE_UNSUPPORTED,
 		   "this PMU does not support what was asked of it (flags %#llx, sample_type "
-		   "%#llx)",
+		   "%#llx): ask for less, or take another event",
 		   (unsigned long long)attr->flags, (unsigned long long)attr->sample_type);
 }
 
@@ -139,19 +139,20 @@ static int explain_no_device(const struct failure *f)
 static int explain_no_process(const struct failure *f)
 {
 	return say(f, TALLY_CAUSE_NO_PROCESS,
-		   "no thread has this id: it has ended, or belongs to another pid namespace");
+		   "no thread has this id: it has ended, or belongs to another pid namespace, as a "
+		   "container's, where it must be named by its number here ('ps -eL' lists them)");
 }
 
 static int explain_missing_call(const struct failure *f)
 {
 	if (f->system.paranoid == TALLY_SYSTEM_UNKNOWN)
 		return say(f, TALLY_CAUSE_UNSUPPORTED,
-			   "this kernel has no perf_event_open: it is built without "
-			   "CONFIG_PERF_EVENTS");
+			   "this kernel has no perf_event_open, as it is built without "
+			   "CONFIG_PERF_EVENTS: boot one that has it");
 	return say(f, TALLY_CAUSE_SECCOMP,
-		   "the kernel has perf_event_open, yet it is refused as if it had not: a seccomp "
-		   "filter or a sandbox does that: start the container with '--security-opt "
-		   "seccomp=unconfined', or run this outside of it");
+		   "the kernel has perf_event_open, yet it is refused as if it had not, which a "
+		   "seccomp filter or a sandbox does: run it outside, or start the container with "
+		   "'--cap-add PERFMON' or '--security-opt seccomp=unconfined'");
 }
 
 /* -- limits ---------------------------------------------------------------------------------- */
@@ -192,17 +193,32 @@ static int explain_overflow(const struct failure *f)
 		   f->attr->sample_max_stack);
 }
 
+/* perf_event_validate_size(): what one read(2) of a group answers has 16 KiB at most. */
+static int explain_too_many(const struct failure *f)
+{
+	return say(
+		f, TALLY_CAUSE_LIMIT,
+		"its group has more members than the kernel can read at once (16 KiB, about 680 of "
+		"them): use smaller groups, or one that may be split (modifier W)");
+}
+
+/* Of an attr that is too large the kernel has written its own size into it. */
 static int explain_too_big(const struct failure *f)
 {
+	if (f->attr->size >= tally_attr_size(f->attr))
+		return explain_too_many(f);
 	return say(f, TALLY_CAUSE_UNSUPPORTED,
 		   "this kernel (%s) knows %u bytes of struct perf_event_attr, and what is asked "
-		   "for lies in the %u bytes of a newer one",
+		   "for lies in the %u bytes of a newer one: leave it out, or boot a newer kernel",
 		   f->system.release, f->attr->size, tally_attr_size(f->attr));
 }
 
 static int explain_memory(const struct failure *f)
 {
-	return say(f, TALLY_CAUSE_MEMORY, "the kernel has no memory for it");
+	return say(
+		f, TALLY_CAUSE_MEMORY,
+		"the kernel has no memory for it: open fewer events, or on fewer threads and CPUs, "
+		"or end other programs");
 }
 
 static int explain_bad_fd(const struct failure *f)

@@ -477,6 +477,72 @@ static void every_level_for_every_kind(void)
 		}
 }
 
+/* Each errno that perf_event_open(2) answers for counting: why, and what to do. */
+static void each_errno_has_a_cause_and_a_remedy(void)
+{
+	static const struct {
+		int code;
+		uint32_t cause, type;
+		int32_t tid, cpu;
+		const char *why, *mend;
+	} rows[] = {
+		{ -EACCES, TALLY_CAUSE_PARANOID, 1, 0, -1, "paranoid is 3", "be root" },
+		{ -EPERM, TALLY_CAUSE_PARANOID, 2, 0, -1, "paranoid is 3", "sysctl" },
+		{ -ENOENT, TALLY_CAUSE_NO_PMU, 0, 0, -1, "no hardware counters", "cpu-clock" },
+		{ -ENOENT, TALLY_CAUSE_UNSUPPORTED, 1, 0, -1, "no software event", "newer" },
+		{ -ENXIO, TALLY_CAUSE_UNSUPPORTED, 42, 0, -1, "type 42", "/sys/bus/event_source" },
+		{ -EOPNOTSUPP, TALLY_CAUSE_UNSUPPORTED, 1, 0, -1, "does not support", "ask for" },
+		{ -ENODEV, TALLY_CAUSE_NO_PROCESS, 1, -1, 3, "offline", "cpu/online" },
+		{ -ENODEV, TALLY_CAUSE_UNSUPPORTED, 1, 0, -1, "hardware", "another event" },
+		{ -ESRCH, TALLY_CAUSE_NO_PROCESS, 1, 9, -1, "ended", "ps -eL" },
+		{ -ENOSYS, TALLY_CAUSE_SECCOMP, 1, 0, -1, "seccomp", "--cap-add PERFMON" },
+		{ -EMFILE, TALLY_CAUSE_FD_LIMIT, 1, 0, -1, "RLIMIT_NOFILE", "prlimit" },
+		{ -ENFILE, TALLY_CAUSE_FD_LIMIT, 1, 0, -1, "all processes", "fs.file-max=200" },
+		{ -EBUSY, TALLY_CAUSE_BUSY, 0, 0, -1, "somebody else", "end the other" },
+		{ -ENOSPC, TALLY_CAUSE_LIMIT, 5, 0, -1, "in use", "close one" },
+		{ -ENOSPC, TALLY_CAUSE_LIMIT, 0, 0, -1, "no counter left", "fewer events" },
+		{ -EOVERFLOW, TALLY_CAUSE_LIMIT, 1, 0, -1, "perf_event_max_stack", "fewer" },
+		{ -ENOMEM, TALLY_CAUSE_MEMORY, 1, 0, -1, "no memory", "fewer events" },
+		{ -EBADF, TALLY_CAUSE_ARGUMENT, 1, 0, -1, "leader is closed", "the leader first" },
+		{ -EINVAL, TALLY_CAUSE_UNSUPPORTED, 1, 0, -1, "does not take", "dmesg" },
+		{ -EINVAL, TALLY_CAUSE_UNKNOWN, 2, 0, -1, "no tracepoint", "tally list" },
+		{ -E2BIG, TALLY_CAUSE_LIMIT, 1, 0, -1, "16 KiB", "modifier W" },
+	};
+
+	set_up(&(struct machine){ .paranoid = 3, .vm = true });
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		tally_attr_init(&attr, rows[i].type, 0);
+		check_has(explain(rows[i].code, rows[i].tid, rows[i].cpu), rows[i].why);
+		check_has(err.text, rows[i].mend);
+		cause_is(rows[i].cause);
+	}
+	/* The kernel has written its own size into an attr that is too large for it. */
+	tally_attr_init(&attr, TALLY_TYPE_SOFTWARE, 0);
+	attr.config4 = 1;
+	attr.size = 136;
+	check_has(explain(-E2BIG, 0, -1), "knows 136 bytes");
+	check_has(err.text, "leave it out");
+	cause_is(TALLY_CAUSE_UNSUPPORTED);
+	attr.flags = TALLY_ATTR_AUX_OUTPUT;
+	check_has(explain(-EOPNOTSUPP, 0, -1), "whose leader has an AUX area");
+	tear_down();
+}
+
+/* What a filter may answer instead of the kernel, and what containers' filters do. */
+static void each_errno_of_a_filter(void)
+{
+	static const int codes[] = { -EPERM, -EACCES, -ENOSYS };
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		set_up(&(struct machine){
+			.paranoid = 2, .seccomp = 2, .capabilities = CAP_PERFMON_MASK });
+		check_has(explain(codes[i], 0, -1), "seccomp filter");
+		check_has(err.text, "--cap-add PERFMON");
+		cause_is(TALLY_CAUSE_SECCOMP);
+		tear_down();
+	}
+}
+
 static void members_of_a_group(void)
 {
 	set_up(&(struct machine){ .paranoid = 2 });
@@ -484,6 +550,8 @@ static void members_of_a_group(void)
 	check_int(explain_member(&err, -EINVAL, "it", &attr, 0, -1, root.path), -EINVAL);
 	check_has(err.text, "nmi_watchdog");
 	cause_is(TALLY_CAUSE_LIMIT);
+	check_has(err.text, "differ in clock, inheritance or place");
+	check_has(err.text, "smaller group");
 	attr.flags = TALLY_ATTR_PINNED;
 	explain_member(&err, -EINVAL, "it", &attr, 0, -1, root.path);
 	check_has(err.text, "pinned");
@@ -509,6 +577,9 @@ static void locked_memory_with_need_and_limits(void)
 	cause_is(TALLY_CAUSE_MEMORY);
 	check_int(explain_mmap(&err, -EINVAL, page, root.path), -EINVAL);
 	check_has(err.text, "power of two");
+	check_int(explain_mmap(&err, -EBUSY, page, root.path), -EBUSY);
+	cause_is(TALLY_CAUSE_BUSY);
+	check_has(err.text, "detach its output");
 	check_int(explain_mmap(&err, -ENODEV, page, root.path), -ENODEV);
 	check_int(explain_mmap(NULL, -EPERM, page, root.path), -EPERM);
 	tear_down();
@@ -548,6 +619,8 @@ int main(void)
 	tap_run(errnos_of_probes);
 	tap_run(errnos_of_breakpoints);
 	tap_run(every_level_for_every_kind);
+	tap_run(each_errno_has_a_cause_and_a_remedy);
+	tap_run(each_errno_of_a_filter);
 	tap_run(members_of_a_group);
 	tap_run(locked_memory_with_need_and_limits);
 	tap_run(long_and_hostile_names);
