@@ -25,6 +25,9 @@ int explain_open(struct tally_error *err, int code, const char *name, const stru
 int explain_member(struct tally_error *err, int code, const char *name,
 		   const struct tally_attr *attr, int32_t tid, int32_t cpu, const char *root);
 
+/* What no kernel takes of an attr, new or old, in words; NULL: nothing is known to be wrong. */
+const char *invalid_anywhere(const struct tally_attr *attr);
+
 /* mmap(2) of a ring of `bytes` data bytes failed. Fills in `err` and returns `code`. */
 int explain_mmap(struct tally_error *err, int code, uint64_t bytes, const char *root);
 

@@ -35,4 +35,10 @@ int explain_permission(const struct failure *f);
 int explain_probe(const struct failure *f);
 int explain_breakpoint(const struct failure *f);
 
+/* What EINVAL means; first what can be wrong with the place and the sampling alone (1: said it). */
+int explain_bad_value(const struct failure *f);
+int explain_invalid(const struct failure *f);
+
+/* Whether it is an event of the CPU's own counters. */
+bool is_hardware(const struct tally_attr *attr);
 #endif

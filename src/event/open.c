@@ -181,7 +181,7 @@ static int with_newer_bits(struct attempt *a)
 {
 	int first = with_precision(a), r = first;
 
-	if (!(a->event->fallback & TALLY_FALLBACK_NEWER_BITS))
+	if (!(a->event->fallback & TALLY_FALLBACK_NEWER_BITS) || invalid_anywhere(a->attr))
 		return r;
 	const struct tally_attr asked = *a->attr;
 	const struct given_up before = a->given;
