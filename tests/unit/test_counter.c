@@ -299,9 +299,10 @@ static void wrong_options_are_refused(void)
 int main(void)
 {
 	fake_reset();
-	if (!fakeroot_make(&root) || !fakeroot_file(&root, "/proc/100/task/100/stat", "") ||
-	    !fakeroot_file(&root, "/proc/100/task/101/stat", "") ||
-	    !fakeroot_file(&root, "/proc/100/task/102/stat", "") ||
+	if (!fakeroot_make(&root) ||
+	    !fakeroot_file(&root, "/proc/100/task/100/stat", "100 (a) R 1") ||
+	    !fakeroot_file(&root, "/proc/100/task/101/stat", "101 (a) R 1") ||
+	    !fakeroot_file(&root, "/proc/100/task/102/stat", "102 (a) R 1") ||
 	    !fakeroot_file(&root, "/sys/devices/system/cpu/online", "0-2\n") ||
 	    tally_events_parse(&events, "page-faults", NULL, &err) < 0) {
 		printf("Bail out! no made-up machine: %s\n", err.text);

@@ -270,8 +270,9 @@ static void only_leaders_open_a_group(void)
 int main(void)
 {
 	fake_reset();
-	if (!fakeroot_make(&root) || !fakeroot_file(&root, "/proc/100/task/100/stat", "") ||
-	    !fakeroot_file(&root, "/proc/100/task/101/stat", "") ||
+	if (!fakeroot_make(&root) ||
+	    !fakeroot_file(&root, "/proc/100/task/100/stat", "100 (a) R 1") ||
+	    !fakeroot_file(&root, "/proc/100/task/101/stat", "101 (a) R 1") ||
 	    tally_events_parse(&events, "faults,{page-faults,minor-faults,major-faults}", NULL,
 			       &err) < 0) {
 		printf("Bail out! no made-up machine: %s\n", err.text);

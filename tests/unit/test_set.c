@@ -287,7 +287,8 @@ static void targets_need_not_be_kept(void)
 int main(void)
 {
 	fake_reset();
-	if (!fakeroot_make(&root) || !fakeroot_file(&root, "/proc/100/task/100/stat", "") ||
+	if (!fakeroot_make(&root) ||
+	    !fakeroot_file(&root, "/proc/100/task/100/stat", "100 (a) R 1") ||
 	    !fakeroot_file(&root, "/sys/devices/system/cpu/online", "0-2\n") ||
 	    tally_events_parse(&events,
 			       "{page-faults,minor-faults,major-faults,cs,migrations},"

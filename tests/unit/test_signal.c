@@ -242,8 +242,9 @@ static uint64_t bit(int signo)
 int main(void)
 {
 	fake_reset();
-	if (!fakeroot_make(&root) || !fakeroot_file(&root, "/proc/100/task/100/stat", "") ||
-	    !fakeroot_file(&root, "/proc/100/task/101/stat", "") ||
+	if (!fakeroot_make(&root) ||
+	    !fakeroot_file(&root, "/proc/100/task/100/stat", "100 (a) R 1") ||
+	    !fakeroot_file(&root, "/proc/100/task/101/stat", "101 (a) R 1") ||
 	    !thread_with(200, 0, 0, bit(SIGUSR1)) || !thread_with(201, bit(SIGUSR2), 0, 0) ||
 	    !thread_with(202, 0, bit(SIGIO), 0) || !thread_with(203, 0, 0, bit(64)) ||
 	    !thread_with(204, 0, 0, 0) || !thread_with(205, 0, 0, 0) || !thread_in(200, -1) ||

@@ -451,8 +451,9 @@ static bool make_machine(void)
 {
 	struct tally_attr attr = breakpoint_at(0x1000);
 
-	return fakeroot_make(&root) && fakeroot_file(&root, "/proc/100/task/100/stat", "") &&
-	       fakeroot_file(&root, "/proc/100/task/101/stat", "") &&
+	return fakeroot_make(&root) &&
+	       fakeroot_file(&root, "/proc/100/task/100/stat", "100 (a) R 1") &&
+	       fakeroot_file(&root, "/proc/100/task/101/stat", "101 (a) R 1") &&
 	       fakeroot_file(&root, "/sys/kernel/tracing/events/header_page", "x\n") &&
 	       fakeroot_file(&root, "/sys/kernel/tracing/events/t/one/id", "11\n") &&
 	       fakeroot_file(&root, "/sys/kernel/tracing/events/t/two/id", "12\n") &&
