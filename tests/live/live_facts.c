@@ -4,7 +4,9 @@
  * leaves, what is read through which descriptor.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
@@ -300,11 +302,255 @@ static void counts_never_go_back(void)
 
 	require(f.at && open_counter(&o, "page-faults:u", &self, TALLY_COUNTER_ENABLED, 0));
 	for (int i = 0; i < 200; i++) {
+		struct tally_count now = { 0 };
 		fresh_touch(&f, 1);
-		uint64_t now = value_of(o.counter);
-		check(now > last && now != UINT64_MAX);
-		last = now;
+		check_int(tally_counter_read(o.counter, &now), 0);
+		check(now.value > last && now.value < 10000);
+		/* Nobody shares a software event, also while it counts. */
+		check_u64(now.running_ns, now.enabled_ns);
+		check_int(now.state, TALLY_COUNT_EXACT);
+		last = now.value;
 	}
+	close_all(&o);
+	fresh_unmap(&f);
+}
+
+/* The page is touched by the kernel, when it copies into it. */
+static void fault_in_the_kernel(struct fresh *f, int zeroes, size_t n)
+{
+	for (; n > 0; n--, f->touched++)
+		check_int(read(zeroes, (char *)(uintptr_t)f->at + f->touched * f->page_size, 1), 1);
+}
+
+static void modes_are_told_apart(void)
+{
+	int zeroes = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	struct fresh f = fresh_map(100);
+	struct tally_count counts[3];
+	struct opened o;
+
+	require(zeroes >= 0 && f.at);
+	if (!open_group(&o, "{page-faults:u,page-faults:k,page-faults:uk}", 0)) {
+		close(zeroes);
+		tap_skip("this user may not count in the kernel");
+	}
+	for (int round = 0; round < 2; round++) { /* the first one loads code */
+		check_int(tally_group_reset(o.group), 0);
+		check_int(tally_group_enable(o.group), 0);
+		fresh_touch(&f, 30);
+		fault_in_the_kernel(&f, zeroes, 20);
+		check_int(tally_group_disable(o.group), 0);
+		check_int(tally_group_read(o.group, counts, 3), 0);
+	}
+	check_u64(counts[0].value, 30);
+	check_u64(counts[1].value, 20);
+	check_u64(counts[2].value, 50);
+	close(zeroes);
+	close_all(&o);
+	fresh_unmap(&f);
+}
+
+/* A list of n times one event, in braces. */
+static char *many(const char *name, size_t n)
+{
+	size_t len = strlen(name) + 1;
+	char *list = malloc(n * len + 8);
+
+	for (size_t i = 0; list && i < n; i++)
+		sprintf(list + 1 + i * len, "%s%s", name, i + 1 < n ? "," : "}:u");
+	if (list)
+		list[0] = '{';
+	return list;
+}
+
+static bool open_many(struct opened *o, size_t n, uint32_t flags)
+{
+	char *list = many("page-faults", n);
+	bool ok = list && open_group(o, list, flags);
+
+	free(list);
+	return ok;
+}
+
+static void a_large_group_counts_as_one(void)
+{
+	enum {
+		MEMBERS = 300
+	};
+	static struct tally_count counts[MEMBERS];
+	struct fresh f = fresh_map(20);
+	struct opened o;
+
+	if (!f.at || !open_many(&o, MEMBERS, 0)) {
+		check_int(err.cause, TALLY_CAUSE_FD_LIMIT);
+		tap_skip("there are not so many descriptors");
+	}
+	for (int round = 0; round < 2; round++) {
+		check_int(tally_group_reset(o.group), 0);
+		check_int(tally_group_enable(o.group), 0);
+		fresh_touch(&f, 10);
+		check_int(tally_group_disable(o.group), 0);
+	}
+	check_int(tally_group_read(o.group, counts, MEMBERS), 0);
+	for (int i = 0; i < MEMBERS; i++)
+		check_u64(counts[i].value, 10);
+	close_all(&o);
+	fresh_unmap(&f);
+}
+
+/* What a read(2) of a group answers has 16 KiB at most. */
+static void a_group_that_is_too_large_is_told_or_split(void)
+{
+	enum {
+		MEMBERS = 800
+	};
+	static struct tally_count counts[MEMBERS];
+	struct fresh f = fresh_map(10);
+	struct opened o;
+
+	require(f.at && !open_many(&o, MEMBERS, 0));
+	if (err.cause == TALLY_CAUSE_FD_LIMIT)
+		tap_skip("there are not so many descriptors");
+	check_int(err.code, -E2BIG);
+	check_int(err.cause, TALLY_CAUSE_LIMIT);
+	check_has(err.text, "more members than the kernel can read");
+	require(open_many(&o, MEMBERS, TALLY_COUNTER_WEAK));
+	check_int(tally_group_pieces(o.group), 2);
+	check_int(tally_group_enable(o.group), 0);
+	fresh_touch(&f, 10);
+	check_int(tally_group_disable(o.group), 0);
+	check_int(tally_group_read(o.group, counts, MEMBERS), 0);
+	check(counts[0].value >= 10 && counts[MEMBERS - 1].value >= 10);
+	close_all(&o);
+	fresh_unmap(&f);
+}
+
+static void users_do_not_disturb_each_other(void)
+{
+	struct fresh f = fresh_map(60);
+	struct opened a, b;
+
+	require(f.at && open_counter(&a, "page-faults:u", &self, 0, 0) &&
+		open_counter(&b, "page-faults:u", &self, 0, 0));
+	for (int round = 0; round < 2; round++) {
+		check_int(tally_counter_reset(a.counter), 0);
+		check_int(tally_counter_reset(b.counter), 0);
+		check_int(tally_counter_enable(a.counter), 0);
+		fresh_touch(&f, 5);
+		check_int(tally_counter_enable(b.counter), 0);
+		fresh_touch(&f, 10);
+		check_int(tally_counter_disable(a.counter), 0);
+		fresh_touch(&f, 5);
+		check_int(tally_counter_disable(b.counter), 0);
+	}
+	check_u64(value_of(a.counter), 15);
+	check_u64(value_of(b.counter), 15);
+	check_int(tally_counter_reset(a.counter), 0);
+	check_u64(value_of(a.counter), 0);
+	check_u64(value_of(b.counter), 15);
+	close_all(&a);
+	close_all(&b);
+	fresh_unmap(&f);
+}
+
+static void each_cpu_has_a_count_of_its_own(void)
+{
+	const struct tally_target cpus = { .scope = TALLY_SCOPE_CPUS };
+	struct tally_count all, one;
+	struct opened o;
+	uint64_t sum = 0;
+
+	if (!open_counter(&o, "cpu-clock", &cpus, TALLY_COUNTER_ENABLED, 0))
+		tap_skip("this user may not count CPUs");
+	check_int(tally_counter_disable(o.counter), 0);
+	check_int(tally_counter_read(o.counter, &all), 0);
+	for (uint32_t p = 0; p < tally_counter_places(o.counter, NULL); p++) {
+		check_int(tally_counter_read_place(o.counter, p, &one), 0);
+		check(one.value > 0);
+		sum += one.value;
+	}
+	check_u64(sum, all.value);
+	check_int(tally_counter_read_place(o.counter, 4096, &one), -EINVAL);
+	close_all(&o);
+}
+
+/* It may exceed the time that it was enabled by a little; nothing is made of that. */
+static void the_clock_of_a_task_is_as_the_kernel_tells_it(void)
+{
+	struct tally_count count;
+	struct opened o;
+
+	require(open_counter(&o, "task-clock:u", &self, TALLY_COUNTER_ENABLED, 0));
+	for (volatile int i = 0; i < 100000; i++)
+		;
+	check_int(tally_counter_disable(o.counter), 0);
+	check_int(tally_counter_read(o.counter, &count), 0);
+	check(count.value > 0);
+	check_u64(count.value, count.raw);
+	check_int(count.state, TALLY_COUNT_EXACT);
+	close_all(&o);
+}
+
+/* A thread that touches pages when it is told, and ends. */
+struct toucher {
+	struct fresh fresh;
+	int from;
+};
+
+static void *touch_when_told(void *arg)
+{
+	struct toucher *t = arg;
+	char byte;
+
+	if (t->from < 0 || read(t->from, &byte, 1) == 1)
+		fresh_touch(&t->fresh, t->fresh.pages);
+	return NULL;
+}
+
+static void inheriting_covers_those_to_come_alone(void)
+{
+	struct toucher old = { fresh_map(300), -1 }, young = { fresh_map(100), -1 };
+	pthread_t thread;
+	struct opened o;
+	int down[2];
+	char byte = 0;
+
+	require(old.fresh.at && young.fresh.at && pipe2(down, O_CLOEXEC) == 0);
+	old.from = down[0];
+	require(pthread_create(&thread, NULL, touch_when_told, &old) == 0);
+	require(open_counter(&o, "page-faults:u", &self,
+			     TALLY_COUNTER_INHERIT | TALLY_COUNTER_ENABLED, 0));
+	check_int(write(down[1], &byte, 1), 1);
+	pthread_join(thread, NULL);
+	uint64_t before = value_of(o.counter);
+	check(before < 100);
+	require(pthread_create(&thread, NULL, touch_when_told, &young) == 0);
+	pthread_join(thread, NULL);
+	uint64_t after = value_of(o.counter);
+	check(after >= before + 100 && after < before + 250);
+	close(down[0]);
+	close(down[1]);
+	close_all(&o);
+	fresh_unmap(&old.fresh);
+	fresh_unmap(&young.fresh);
+}
+
+/* prctl(2) reaches what the caller has opened; a child has opened nothing. */
+static void a_childs_switch_does_not_reach_its_parents(void)
+{
+	struct fresh f = fresh_map(10);
+	struct opened o;
+	int status = -1;
+
+	require(f.at && open_counter(&o, "page-faults:u", &self, TALLY_COUNTER_ENABLED, 0));
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(tally_task_events_disable() == 0 ? 0 : 1);
+	check_int(waitpid(pid, &status, 0), pid);
+	check_int(status, 0);
+	uint64_t before = value_of(o.counter);
+	fresh_touch(&f, 10);
+	check(value_of(o.counter) >= before + 10);
 	close_all(&o);
 	fresh_unmap(&f);
 }
@@ -329,5 +575,13 @@ int main(void)
 	tap_run(switches_happen_in_the_kernel_alone);
 	tap_run(a_threads_events_are_switched_at_once);
 	tap_run(counts_never_go_back);
+	tap_run(modes_are_told_apart);
+	tap_run(a_large_group_counts_as_one);
+	tap_run(a_group_that_is_too_large_is_told_or_split);
+	tap_run(users_do_not_disturb_each_other);
+	tap_run(each_cpu_has_a_count_of_its_own);
+	tap_run(the_clock_of_a_task_is_as_the_kernel_tells_it);
+	tap_run(inheriting_covers_those_to_come_alone);
+	tap_run(a_childs_switch_does_not_reach_its_parents);
 	return tap_end();
 }

@@ -179,6 +179,91 @@ static void a_period_that_is_set_begins_anew(void)
 	close_source(&s);
 }
 
+static void a_reset_delays_nothing(void)
+{
+	struct source s;
+	struct fresh f = fresh_map(64);
+	struct tally_count count;
+
+	require(f.at && open_source(&s, TALLY_SCOPE_SELF, 0, 0, 10));
+	check_int(arm(&s, SIGNAL, 0), 0);
+	check_int(tally_counter_enable(s.counter), 0);
+	fresh_touch(&f, 6);
+	check_int(tally_counter_disable(s.counter), 0);
+	check_int(tally_counter_reset(s.counter), 0);
+	check_int(tally_counter_enable(s.counter), 0);
+	fresh_touch(&f, 4);
+	check_int(tally_counter_disable(s.counter), 0);
+	/* It is the tenth of the period, and the fourth of the count. */
+	check_int(take_signal(&s), POLL_IN);
+	check_int(tally_counter_read(s.counter, &count), 0);
+	check_u64(count.value, 4);
+	fresh_unmap(&f);
+	close_source(&s);
+}
+
+/* Has an event that begins with the exec send a signal that ends who does not handle it. */
+static int status_of_exec(bool kept)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct source s;
+		sigset_t none;
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		if (!open_source(&s, TALLY_SCOPE_SELF, 0, TALLY_COUNTER_ENABLE_ON_EXEC, 1) ||
+		    tally_counter_signal(
+			    s.counter,
+			    TALLY_OPTS(signal, .signo = SIGNAL, .flags = TALLY_SIGNAL_UNHANDLED),
+			    &err) < 0)
+			_exit(90);
+		if (kept)
+			fcntl(tally_counter_fd(s.counter, 0), F_SETFD, 0);
+		execl("/bin/true", "true", NULL);
+		_exit(91);
+	}
+	check_int(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void nothing_is_sent_across_an_exec(void)
+{
+	/* That it could be is shown by a descriptor that is kept. */
+	int kept = status_of_exec(true);
+	check(WIFSIGNALED(kept) && WTERMSIG(kept) == SIGNAL);
+	check_int(status_of_exec(false), 0);
+}
+
+static void a_member_is_limited_by_itself(void)
+{
+	struct tally_target self = { .scope = TALLY_SCOPE_SELF };
+	struct tally_events *events;
+	struct tally_group *group;
+	struct fresh f = fresh_map(40);
+	struct tally_count counts[2];
+
+	require(f.at &&
+		tally_events_parse(&events, "{page-faults,minor-faults}:u", NULL, &err) == 0);
+	require(tally_group_open(&group, events, 0, &self, TALLY_OPTS(counter, .period = 1),
+				 &err) == 0);
+	check_int(tally_group_enable(group), 0);
+	fresh_touch(&f, 1);
+	check_int(tally_group_disable(group), 0);
+	check_int(tally_group_reset(group), 0);
+	check_int(tally_counter_refresh(tally_group_member(group, 1), 3), 0);
+	check_int(tally_group_enable(group), 0);
+	fresh_touch(&f, 10);
+	check_int(tally_group_disable(group), 0);
+	check_int(tally_group_read(group, counts, 2), 0);
+	check_u64(counts[0].value, 10);
+	check_u64(counts[1].value, 3);
+	tally_group_close(group);
+	tally_events_free(events);
+	fresh_unmap(&f);
+}
+
 /* A thread that waits for signals until it is told to end, and says what came. */
 struct owner {
 	pthread_t thread;
@@ -535,6 +620,9 @@ int main(void)
 	tap_run(enabled_it_has_no_limit);
 	tap_run(it_comes_at_the_tenth_and_not_before);
 	tap_run(a_period_that_is_set_begins_anew);
+	tap_run(a_reset_delays_nothing);
+	tap_run(nothing_is_sent_across_an_exec);
+	tap_run(a_member_is_limited_by_itself);
 	tap_run(only_its_owner_gets_it);
 	tap_run(a_child_that_is_followed_tells_the_owner);
 	tap_run(closed_it_sends_nothing_though_it_is_mapped);

@@ -27,6 +27,13 @@ static void one_that_ran_all_the_time_is_exact(void)
 	check_count(settled(UINT64_MAX, UINT64_MAX, UINT64_MAX), TALLY_COUNT_EXACT, UINT64_MAX);
 }
 
+/* The two times are not of one moment: new threads now and then run longer than they are enabled. */
+static void one_that_ran_longer_than_it_was_enabled_is_exact(void)
+{
+	check_count(settled(42, 1000, 1001), TALLY_COUNT_EXACT, 42);
+	check_count(settled(42, 1, UINT64_MAX), TALLY_COUNT_EXACT, 42);
+}
+
 static void one_that_was_never_enabled_is_exact(void)
 {
 	check_count(settled(0, 0, 0), TALLY_COUNT_EXACT, 0);
@@ -164,6 +171,7 @@ static void states_have_names(void)
 int main(void)
 {
 	tap_run(one_that_ran_all_the_time_is_exact);
+	tap_run(one_that_ran_longer_than_it_was_enabled_is_exact);
 	tap_run(one_that_was_never_enabled_is_exact);
 	tap_run(one_that_ran_part_of_the_time_is_scaled);
 	tap_run(scaling_does_not_overflow_in_between);

@@ -267,6 +267,37 @@ static void only_leaders_open_a_group(void)
 	tally_group_close(NULL);
 }
 
+/* Each has its own room for the kernel's answer, and its own times. */
+static void groups_of_different_sizes_are_read_in_turn(void)
+{
+	struct tally_target target = { .scope = TALLY_SCOPE_SELF };
+	struct tally_count counts[3], one;
+	struct tally_group *small = NULL;
+
+	fake_reset();
+	struct tally_group *large = open_on(TALLY_SCOPE_SELF, 0, 0);
+	require(large != NULL);
+	require(tally_group_open(&small, events, 0, &target, NULL, &err) == 0);
+	give_values(0, 10);
+	*fake_nth(3) = (struct fake_event){ true,         fake_nth(3)->attr, .leader = -1,
+					    .value = 700, .enabled = 8,      .running = 4 };
+	for (int round = 0; round < 2; round++) {
+		check_int(tally_group_read(small, &one, 1), 0);
+		check_int(tally_group_read(large, counts, 3), 0);
+		check_u64(one.raw, 700);
+		check_u64(one.value, 1400);
+		check_int(one.state, TALLY_COUNT_SCALED);
+		for (unsigned i = 0; i < 3; i++)
+			check_u64(counts[i].value, 10 + i);
+		check_u64(counts[2].enabled_ns, 100);
+	}
+	tally_group_close(large);
+	check_int(tally_group_read(small, &one, 1), 0);
+	check_u64(one.raw, 700);
+	tally_group_close(small);
+	check_int(fake.open, 0);
+}
+
 int main(void)
 {
 	fake_reset();
@@ -291,6 +322,7 @@ int main(void)
 	tap_run(verbs_act_on_the_whole_group);
 	tap_run(a_failing_member_closes_all);
 	tap_run(only_leaders_open_a_group);
+	tap_run(groups_of_different_sizes_are_read_in_turn);
 	fakeroot_remove(&root);
 	tally_events_free(events);
 	return tap_end();
