@@ -104,7 +104,10 @@ static bool filter_refuses_all(const struct failure *f)
 
 static int refused_by_paranoid(const struct failure *f, int64_t needed)
 {
-	bool user_helps = needed == 1 && f->system.paranoid <= 2 && !event_only_in_kernel(f->attr);
+	/* PMUs beside the cores' tell no modes apart. */
+	bool has_modes = f->attr->type <= TALLY_TYPE_BREAKPOINT;
+	bool user_helps = needed == 1 && f->system.paranoid <= 2 && has_modes &&
+			  !event_only_in_kernel(f->attr);
 	char path[192];
 
 	program(path, sizeof(path));
