@@ -231,12 +231,13 @@ static const struct user {
 	int (*use)(void);
 	int times;
 } users[] = {
+	/* These first: a fork is slow with much memory, which a sanitizer keeps. */
+	{ "a command", use_launch, SLOWLY },   { "commands in vain", use_launch_in_vain, SLOWLY },
+	{ "a freeze", use_freeze, SLOWLY },    { "a process", use_process, SLOWLY },
 	{ "a counter", use_counter, TIMES },   { "a group", use_group, TIMES },
 	{ "a fast counter", use_fast, TIMES }, { "a group that is split", use_split, TIMES },
 	{ "a ring", use_ring, TIMES },         { "a sampler", use_sampler, TIMES },
 	{ "regions", use_regions, TIMES },     { "names", use_names, TIMES },
-	{ "a freeze", use_freeze, SLOWLY },    { "a process", use_process, SLOWLY },
-	{ "a command", use_launch, SLOWLY },   { "commands in vain", use_launch_in_vain, SLOWLY },
 };
 
 #define USERS (sizeof(users) / sizeof(*users))
