@@ -12,6 +12,12 @@
 
 static size_t pages;
 
+/*
+ * All threads are there before one goes on: else the stack of one that has ended may serve the next,
+ * whose faults are fewer then.
+ */
+static pthread_barrier_t all_there;
+
 static void touch(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = pages ? pages : 1;
@@ -29,6 +35,7 @@ static void touch(void)
 
 static void *thread(void *arg)
 {
+	pthread_barrier_wait(&all_there);
 	touch();
 	return arg;
 }
@@ -37,9 +44,11 @@ static void run_threads(int count)
 {
 	pthread_t ids[64];
 
+	pthread_barrier_init(&all_there, NULL, (unsigned)count + 1);
 	for (int i = 0; i < count; i++)
 		if (pthread_create(&ids[i], NULL, thread, NULL))
 			_exit(99);
+	pthread_barrier_wait(&all_there);
 	for (int i = 0; i < count; i++)
 		pthread_join(ids[i], NULL);
 }
