@@ -131,7 +131,7 @@ int region_each(const struct tally_regions_state *state, const struct region_sum
 	uint32_t members = state->config->members;
 	uint32_t names = __atomic_load_n(&state->names_count, __ATOMIC_ACQUIRE);
 	struct tally_result *results = calloc(2 * (size_t)members + 1, sizeof(*results));
-	const struct giving g = { state, results, results + members };
+	const struct giving g = { state, results, results ? results + members : NULL };
 	int r = results ? 0 : -ENOMEM;
 
 	for (uint32_t id = 0; r == 0 && id < names; id++) {
