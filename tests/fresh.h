@@ -11,8 +11,10 @@
 /* Shadow memory of a sanitizer would fault as well. */
 #if defined(__SANITIZE_ADDRESS__)
 #define FRESH_UNWATCHED __attribute__((no_sanitize_address))
+#elif defined(__SANITIZE_THREAD__)
+#define FRESH_UNWATCHED __attribute__((no_sanitize_thread))
 #elif defined(__clang__)
-#define FRESH_UNWATCHED __attribute__((no_sanitize("address", "undefined")))
+#define FRESH_UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
 #else
 #define FRESH_UNWATCHED
 #endif

@@ -234,7 +234,9 @@ static bool take_all(struct tally_regions_state *state, const struct tally_regio
 			all = false;
 			continue;
 		}
-		region_take(t, state->names_count, &state->ended, &state->notes);
+		/* Others that are inside may be adding names, which this one does not have. */
+		uint32_t names = __atomic_load_n(&state->names_count, __ATOMIC_ACQUIRE);
+		region_take(t, names, &state->ended, &state->notes);
 		region_thread_close(t);
 	}
 	return all;

@@ -29,8 +29,10 @@ static size_t page_size;
 /* Its shadow memory would fault as well. */
 #if defined(__SANITIZE_ADDRESS__)
 #define UNWATCHED __attribute__((no_sanitize_address))
+#elif defined(__SANITIZE_THREAD__)
+#define UNWATCHED __attribute__((no_sanitize_thread))
 #elif defined(__clang__)
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
+#define UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
 #else
 #define UNWATCHED
 #endif

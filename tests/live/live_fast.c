@@ -58,8 +58,10 @@ static volatile char *fresh_pages(void)
 
 #if defined(__SANITIZE_ADDRESS__)
 #define UNWATCHED __attribute__((no_sanitize_address))
+#elif defined(__SANITIZE_THREAD__)
+#define UNWATCHED __attribute__((no_sanitize_thread))
 #elif defined(__clang__)
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
+#define UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
 #else
 #define UNWATCHED
 #endif

@@ -25,8 +25,10 @@ static struct tally_region outer = TALLY_REGION("outer"), inner = TALLY_REGION("
 
 #if defined(__SANITIZE_ADDRESS__)
 #define UNWATCHED __attribute__((no_sanitize_address))
+#elif defined(__SANITIZE_THREAD__)
+#define UNWATCHED __attribute__((no_sanitize_thread))
 #elif defined(__clang__)
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined")))
+#define UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
 #else
 #define UNWATCHED
 #endif
