@@ -14,17 +14,8 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/vec.h"
-#include "profile/changes.h"
 #include "profile/load.h"
-
-#define NO_TIME UINT64_MAX /* samples without a time see what was there last */
-
-/* A thread, and what changed in the process of that number. */
-struct task {
-	int32_t id;
-	struct changes names, maps;
-};
+#include "profile/sideband.h"
 
 /* One address of a callchain. */
 struct entry {
@@ -48,18 +39,17 @@ struct known_stack {
 
 struct tally_loader {
 	struct tally_profile *profile;
-	struct tally_maps *maps;
 	struct tally_symbolizer *symbolizer;
 	struct tally_loader_opts opts;
 	struct tally_load_health health;
 
-	VEC(struct task) tasks;
+	struct sideband sideband;
 	VEC(struct known_stack) stacks;
 	VEC(int32_t) modules;        /* by the symbolizer's number: the profile's, -1 unknown */
 	VEC(uint8_t) function_flags; /* by the profile's number */
 	VEC(struct entry) chain;     /* of the sample at hand */
 	/* Values are index + 1. */
-	struct map64 task_of, thread_of, stack_of, location_of, function_of;
+	struct map64 thread_of, stack_of, location_of, function_of;
 };
 
 int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
@@ -76,7 +66,7 @@ int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
 		return r;
 	}
 	l->profile = profile;
-	l->maps = maps;
+	l->sideband.maps = maps;
 	l->symbolizer = symbolizer;
 	*out = l;
 	return 0;
@@ -86,16 +76,11 @@ void tally_loader_free(struct tally_loader *l)
 {
 	if (!l)
 		return;
-	vec_each (&l->tasks, task) {
-		changes_done(&task->names);
-		changes_done(&task->maps);
-	}
-	vec_done(&l->tasks);
+	sideband_done(&l->sideband);
 	vec_done(&l->stacks);
 	vec_done(&l->modules);
 	vec_done(&l->function_flags);
 	vec_done(&l->chain);
-	map64_done(&l->task_of);
 	map64_done(&l->thread_of);
 	map64_done(&l->stack_of);
 	map64_done(&l->location_of);
@@ -103,137 +88,13 @@ void tally_loader_free(struct tally_loader *l)
 	free(l);
 }
 
-/* ---- side-band ---- */
-
-/* NULL: no memory. Valid until the next call. */
-static struct task *task_at(struct tally_loader *l, int32_t id)
-{
-	uint32_t *known = map64_at(&l->task_of, (uint32_t)id);
-
-	if (!known)
-		return NULL;
-	if (!*known) {
-		struct task *added = vec_push(&l->tasks);
-		if (!added)
-			return NULL;
-		added->id = id;
-		*known = (uint32_t)l->tasks.count;
-	}
-	return &l->tasks.at[*known - 1];
-}
-
-static int name_changed(struct tally_loader *l, int32_t tid, uint64_t time)
-{
-	struct task *task = task_at(l, tid);
-
-	return task && changes_add(&task->names, time) ? 0 : -ENOMEM;
-}
-
-static int maps_changed(struct tally_loader *l, int32_t pid, uint64_t time)
-{
-	struct task *task = task_at(l, pid);
-
-	return task && changes_add(&task->maps, time) ? 0 : -ENOMEM;
-}
-
-/* Side-band that makes no sense is counted and left out; only a lack of memory ends the loading. */
-static int tolerate(struct tally_loader *l, int r)
-{
-	if (r >= 0 || r == -ENOMEM)
-		return r < 0 ? r : 0;
-	l->health.undecodable++;
-	return 0;
-}
-
-static uint64_t side_band_time(const struct tally_record *rec)
-{
-	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
-}
-
-static int push_mmap(struct tally_loader *l, const struct tally_record *rec)
-{
-	const struct tally_record_mmap *m = &rec->mmap;
-	uint32_t mode = rec->misc & TALLY_MISC_CPUMODE;
-	bool kernel = mode == TALLY_MISC_KERNEL;
-	struct tally_mapping map = {
-		.start = m->addr,
-		.end = m->addr + m->len,
-		.pgoff = m->pgoff,
-		.path = m->filename,
-		.build_id = m->build_id,
-		.build_id_len = m->build_id_size,
-		.inode = m->ino,
-		.dev_major = m->maj,
-		.dev_minor = m->min,
-	};
-
-	if (mode == TALLY_MISC_GUEST_KERNEL || mode == TALLY_MISC_GUEST_USER)
-		return 0;
-	int32_t pid = kernel ? TALLY_MAPS_KERNEL : m->pid;
-	uint64_t time = side_band_time(rec);
-	int r = tally_maps_add(l->maps, pid, time, &map);
-	return r < 0 ? tolerate(l, r) : maps_changed(l, pid, time);
-}
-
-static int push_comm(struct tally_loader *l, const struct tally_record *rec)
-{
-	const struct tally_record_comm *c = &rec->comm;
-	uint64_t time = side_band_time(rec);
-	int r = tally_maps_comm(l->maps, c->pid, c->tid, time, c->comm, c->exec);
-
-	if (r < 0)
-		return tolerate(l, r);
-	if (c->exec)
-		r = maps_changed(l, c->pid, time);
-	return r < 0 ? r : name_changed(l, c->tid, time);
-}
-
-static int push_fork(struct tally_loader *l, const struct tally_record *rec)
-{
-	const struct tally_record_task *t = &rec->task;
-
-	/* Made up for a task that ran already; its own names and mappings follow. */
-	if (rec->misc & TALLY_MISC_FORK_EXEC)
-		return 0;
-	int r = tally_maps_fork(l->maps, t->pid, t->tid, t->ppid, t->ptid, t->time);
-	if (r < 0)
-		return tolerate(l, r);
-	if (t->pid != t->ppid)
-		r = maps_changed(l, t->pid, t->time);
-	return r < 0 ? r : name_changed(l, t->tid, t->time);
-}
-
-static int push_exit(struct tally_loader *l, const struct tally_record *rec)
-{
-	const struct tally_record_task *t = &rec->task;
-
-	return tolerate(l, tally_maps_exit(l->maps, t->pid, t->tid, t->time));
-}
-
 /* ---- samples: who ---- */
-
-static uint64_t sample_time(const struct tally_record *rec)
-{
-	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : NO_TIME;
-}
-
-static const char *thread_name(struct tally_loader *l, int32_t tid, uint64_t time, char room[16])
-{
-	const char *name = tally_maps_name(l->maps, tid, time);
-
-	if (name)
-		return name;
-	if (tid == 0)
-		return "swapper"; /* the idle tasks, as the kernel calls them */
-	snprintf(room, 16, ":%d", tid);
-	return room;
-}
 
 static int find_thread(struct tally_loader *l, const struct tally_record *rec)
 {
 	int32_t pid = rec->id.pid, tid = rec->id.tid;
 	uint64_t time = sample_time(rec);
-	struct task *task = task_at(l, tid);
+	struct task *task = sideband_task(&l->sideband, tid);
 
 	if (!task)
 		return -ENOMEM;
@@ -245,7 +106,7 @@ static int find_thread(struct tally_loader *l, const struct tally_record *rec)
 	if (!*known) {
 		char room[16];
 		int thread = tally_profile_thread(l->profile, pid, tid,
-						  thread_name(l, tid, time, room));
+						  sideband_name(&l->sideband, tid, time, room));
 		if (thread < 0)
 			return thread;
 		*known = (uint32_t)thread + 1;
@@ -404,11 +265,6 @@ static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const 
 	return r < 0 ? r : tally_profile_location(l->profile, r, frame.module_address + back);
 }
 
-/* What can change the meaning of an address of a process: its mappings and the kernel's. */
-struct epoch {
-	uint32_t process, kernel;
-};
-
 static int find_location(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
 			 const struct entry *e)
 {
@@ -488,23 +344,17 @@ static uint64_t stack_key(const struct tally_record *rec, struct epoch epoch)
 static int find_stack(struct tally_loader *l, const struct tally_record *rec)
 {
 	uint64_t time = sample_time(rec);
-	struct task *kernel = task_at(l, TALLY_MAPS_KERNEL);
-	struct epoch epoch = { 0 };
+	struct epoch epoch;
+	int r = sideband_epoch(&l->sideband, rec->id.pid, time, &epoch);
 
-	if (!kernel)
-		return -ENOMEM;
-	epoch.kernel = changes_epoch(&kernel->maps, time);
-	struct task *task = task_at(l, rec->id.pid);
-	if (!task)
-		return -ENOMEM;
-	epoch.process = changes_epoch(&task->maps, time);
-
+	if (r < 0)
+		return r;
 	uint32_t *known = map64_at(&l->stack_of, stack_key(rec, epoch));
 	if (!known)
 		return -ENOMEM;
 	if (*known)
 		return (int)(*known - 1);
-	int r = read_chain(l, rec);
+	r = read_chain(l, rec);
 	struct known_stack *stack = r < 0 ? NULL : vec_push(&l->stacks);
 	if (!stack)
 		return -ENOMEM;
@@ -559,21 +409,12 @@ int tally_loader_push(struct tally_loader *l, const struct tally_record *rec, in
 	switch (rec->type) {
 	case TALLY_RECORD_SAMPLE:
 		return push_sample(l, rec, event);
-	case TALLY_RECORD_MMAP:
-	case TALLY_RECORD_MMAP2:
-		return push_mmap(l, rec);
-	case TALLY_RECORD_COMM:
-		return push_comm(l, rec);
-	case TALLY_RECORD_FORK:
-		return push_fork(l, rec);
-	case TALLY_RECORD_EXIT:
-		return push_exit(l, rec);
 	case TALLY_RECORD_LOST:
 	case TALLY_RECORD_LOST_SAMPLES:
 		l->health.lost += rec->lost.lost;
 		return 0;
 	default:
-		return 0;
+		return sideband_push(&l->sideband, rec);
 	}
 }
 
@@ -591,4 +432,5 @@ void loader_undecodable(struct tally_loader *l)
 void tally_loader_health(const struct tally_loader *l, struct tally_load_health *out)
 {
 	*out = l->health;
+	out->undecodable += l->sideband.senseless;
 }
