@@ -53,8 +53,7 @@ size_t name_length(const char *name)
 	return n;
 }
 
-/* Invalid bytes, C0 and C1 controls, and what makes a terminal show text in another order. */
-static bool is_harmful(int32_t point)
+bool is_harmful(int32_t point)
 {
 	return point < 0x20 || (point >= 0x7f && point < 0xa0) ||
 	       (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);

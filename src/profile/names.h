@@ -6,6 +6,7 @@
 #ifndef PROFILE_NAMES_H
 #define PROFILE_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +17,9 @@
  * begins no valid UTF-8 sequence. `*at` moves behind it.
  */
 int32_t utf8_next(const char **at);
+
+/* Invalid bytes (-1), C0 and C1 controls, and what makes a terminal show text in another order. */
+bool is_harmful(int32_t point);
 
 /* How many characters name_text writes. */
 size_t name_length(const char *name);

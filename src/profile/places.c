@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Addresses as text, each made once. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "profile/fields.h"
+#include "profile/places.h"
+
+/* As much text as that is kept. */
+#define TEXT_LIMIT (64u << 20)
+
+#define UNKNOWN "[unknown]" /* perf's word */
+
+/* Memory that is no file's; perf takes its addresses as they are (util/map.c). */
+static const struct {
+	const char *begin;
+	bool generated; /* code that a program made: perf names the file in which it may tell of it */
+} no_files[] = {
+	{ "//anon", true },  { "/dev/zero", true }, { "/anon_hugepage", true },
+	{ "[stack", false }, { "/SYSV", false },    { "[heap]", false },
+};
+
+bool list_has(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (;;) {
+		size_t item = strcspn(list, ",");
+		if (item == len && !memcmp(list, word, len))
+			return true;
+		if (!list[item])
+			return false;
+		list += item + 1;
+	}
+}
+
+struct looked_up {
+	struct tally_frame frame;
+	uint64_t in_file; /* the address as an offset in its file, where it has one */
+	bool mapped, generated;
+};
+
+static int look_up(struct places *p, const struct whose *whose, uint64_t address, uint32_t mode,
+		   struct looked_up *out)
+{
+	struct tally_mapping map;
+	int r = tally_symbolizer_find(p->symbolizer, whose->pid, whose->time, address, mode,
+				      &out->frame);
+
+	if (r < 0)
+		return r;
+	bool user = out->frame.mode == TALLY_MODE_USER;
+	*out = (struct looked_up){ .frame = out->frame, .in_file = address };
+	r = tally_maps_find(p->sideband->maps, user ? whose->pid : TALLY_MAPS_KERNEL, whose->time,
+			    address, &map);
+	if (r <= 0)
+		return r;
+	out->mapped = true;
+	for (size_t i = 0; i < ARRAY_SIZE(no_files); i++) {
+		if (!strncmp(map.path, no_files[i].begin, strlen(no_files[i].begin))) {
+			out->generated = no_files[i].generated;
+			return 0;
+		}
+	}
+	if (user)
+		out->in_file = address - map.start + map.pgoff;
+	return 0;
+}
+
+static const char *dso_of(const struct looked_up *at)
+{
+	return at->frame.mode == TALLY_MODE_USER ? at->frame.path : at->frame.module;
+}
+
+static void put_symbol(struct out *o, const struct looked_up *at, uint32_t fields)
+{
+	if (!at->frame.function) {
+		out_text(o, UNKNOWN);
+		return;
+	}
+	out_plain(o, at->frame.function);
+	if (fields & FIELD_SYMOFF) {
+		out_text(o, "+0x");
+		out_hex(o, at->frame.offset, 0, ' ');
+	}
+}
+
+static void put_dso(struct out *o, const struct looked_up *at, int32_t pid)
+{
+	out_char(o, '(');
+	if (at->generated)
+		out_printf(o, "/tmp/perf-%d.map", pid);
+	else
+		out_plain(o, dso_of(at));
+	out_char(o, ')');
+}
+
+static void put_named(struct out *o, const struct looked_up *at, int32_t pid, uint32_t fields)
+{
+	if (fields & FIELD_SYM) {
+		out_char(o, ' ');
+		put_symbol(o, at, fields);
+	}
+	if (fields & FIELD_DSO) {
+		out_char(o, ' ');
+		put_dso(o, at, pid);
+	}
+}
+
+static void put_json(struct out *o, const struct looked_up *at)
+{
+	out_text(o, "\"ip\":\"0x");
+	out_hex(o, at->frame.address, 0, ' ');
+	out_char(o, '"');
+	if (at->frame.function) {
+		out_text(o, ",\"symbol\":");
+		out_json(o, at->frame.function);
+		out_text(o, ",\"offset\":");
+		out_dec(o, at->frame.offset, 0, ' ');
+	}
+	out_text(o, ",\"dso\":");
+	out_json(o, dso_of(at));
+}
+
+static void put_place(struct out *o, const struct looked_up *at, int32_t pid, enum place_form form,
+		      uint32_t fields)
+{
+	switch (form) {
+	case PLACE_FRAME:
+		out_char(o, '\t');
+		out_hex(o, at->in_file, 16, ' ');
+		put_named(o, at, pid, fields);
+		out_char(o, '\n');
+		break;
+	case PLACE_SAMPLE:
+		out_hex(o, at->frame.address, 16, ' ');
+		put_named(o, at, pid, fields);
+		break;
+	case PLACE_NAME:
+		put_symbol(o, at, fields);
+		break;
+	case PLACE_DSO:
+		put_dso(o, at, pid);
+		break;
+	case PLACE_OFFSET:
+		out_text(o, "0x");
+		out_hex(o, at->in_file, 0, ' ');
+		break;
+	case PLACE_JSON:
+		put_json(o, at);
+		break;
+	}
+}
+
+/* By short name or path, as perf script's --dsos. */
+static bool passes(const struct places *p, const struct looked_up *at)
+{
+	const char *function = at->frame.function;
+
+	if (p->symbols && !(function && list_has(p->symbols, function)))
+		return false;
+	return !p->dsos || list_has(p->dsos, at->frame.module) || list_has(p->dsos, at->frame.path);
+}
+
+static uint64_t key_of(const struct whose *whose, uint64_t address, uint32_t mode,
+		       enum place_form form, uint32_t fields)
+{
+	const uint32_t deciding = FIELD_IP | FIELD_SYM | FIELD_SYMOFF | FIELD_DSO;
+	bool kernel = mode == TALLY_MODE_KERNEL;
+	uint64_t space = kernel ? UINT64_MAX : (uint64_t)(uint32_t)whose->pid << 32;
+	uint64_t epoch = kernel ? whose->epoch.kernel
+				: (uint64_t)whose->epoch.process << 32 | whose->epoch.kernel;
+
+	return hash_u64(hash_u64(hash_u64(space) + epoch) ^ (fields & deciding) << 8 ^ mode << 4 ^
+			form) ^
+	       hash_u64(address + 1);
+}
+
+const struct place *place_known(struct places *p, uint64_t key)
+{
+	uint32_t index = map64_get(&p->known, key);
+
+	return index ? &p->list.at[index - 1] : NULL;
+}
+
+const struct place *place_keep(struct places *p, uint64_t key, size_t start)
+{
+	uint32_t *index = map64_at(&p->known, key);
+	struct place *place = index && !p->texts.failed ? vec_push(&p->list) : NULL;
+
+	if (!place)
+		return NULL;
+	*index = (uint32_t)p->list.count;
+	place->at = (uint32_t)start;
+	place->len = (uint32_t)(p->texts.len - start);
+	place->passes = true;
+	return place;
+}
+
+const struct place *place_of(struct places *p, const struct whose *whose, uint64_t address,
+			     uint32_t mode, enum place_form form, uint32_t fields)
+{
+	uint64_t key = key_of(whose, address, mode, form, fields);
+	const struct place *known = place_known(p, key);
+	struct looked_up at;
+
+	if (known)
+		return known;
+	if (look_up(p, whose, address, mode, &at) < 0)
+		return NULL;
+	size_t start = p->texts.len;
+	put_place(&p->texts, &at, whose->pid, form, fields);
+	const struct place *kept = place_keep(p, key, start);
+	if (kept)
+		p->list.at[p->list.count - 1].passes = passes(p, &at);
+	return kept;
+}
+
+void places_trim(struct places *p)
+{
+	if (p->texts.len < TEXT_LIMIT)
+		return;
+	p->texts.len = 0;
+	p->list.count = 0;
+	map64_done(&p->known);
+}
+
+void places_done(struct places *p)
+{
+	out_done(&p->texts);
+	vec_done(&p->list);
+	map64_done(&p->known);
+}
