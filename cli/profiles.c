@@ -37,7 +37,7 @@ static bool read_seconds(const char *text, size_t len, uint64_t *out)
 }
 
 /* "FROM,TO", either of which may be missing; with + in front both count from the first sample. */
-static bool read_times(const char *text, struct tally_load_opts *opts)
+static bool read_times(const char *text, struct span_of_time *out)
 {
 	const char *comma = strchr(text, ',');
 	const char *ends[2] = { text, comma ? comma + 1 : "" };
@@ -54,10 +54,18 @@ static bool read_times(const char *text, struct tally_load_opts *opts)
 		if (!read_seconds(ends[i] + plus, lens[i] - plus, &times[i]))
 			return false;
 	}
-	opts->from = times[0];
-	opts->to = times[1];
-	opts->relative = relative > 0;
-	return given && (!relative || relative == given) && (!opts->to || opts->from < opts->to);
+	*out = (struct span_of_time){ times[0], times[1], relative > 0 };
+	return given && (!relative || relative == given) && (!out->to || out->from < out->to);
+}
+
+bool times_parse(const char *text, struct span_of_time *out, const char *command)
+{
+	if (read_times(text, out))
+		return true;
+	complain(command, "--time: '%s' is no span of time", text);
+	hint("give seconds as FROM,TO: 12.5,13 of the recording's clock, or +1,+2 from the "
+	     "first sample on");
+	return false;
 }
 
 static void keep_trouble(const struct tally_module_info *module, void *arg)
@@ -97,11 +105,13 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 
 	*out = (struct loaded){ 0 };
 	filters->query.size = sizeof(filters->query);
-	if (filters->time && !read_times(filters->time, &opts)) {
-		complain(command, "--time: '%s' is no span of time", filters->time);
-		hint("give seconds as FROM,TO: 12.5,13 of the recording's clock, or +1,+2 from the "
-		     "first sample on");
-		return EXIT_USAGE;
+	if (filters->time) {
+		struct span_of_time span;
+		if (!times_parse(filters->time, &span, command))
+			return EXIT_USAGE;
+		opts.from = span.from;
+		opts.to = span.to;
+		opts.relative = span.relative;
 	}
 	int r = tally_profile_new(&out->profile, &err);
 	if (r == 0)

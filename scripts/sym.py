@@ -12,7 +12,7 @@ import re
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
-PROFILE = {"doctor", "maps", "profile", "profiling", "reader", "recorder", "symbolizer", "writer"}
+PROFILE = {"doctor", "maps", "profile", "profiling", "reader", "recorder", "script", "symbolizer", "writer"}
 
 
 def exported(headers):

@@ -20,7 +20,7 @@ HEADERS = {
     "reader": "perfdata", "writer": "perfdata",
     "maps": "image", "symbolizer": "image",
     "recorder": "recorder",
-    "profile": "profile",
+    "profile": "profile", "script": "profile",
     "doctor": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}

@@ -8,6 +8,7 @@
  *	recorder.h    events + target -> file
  *	maps.h        what was mapped where, in each process, at each time
  *	symbolizer.h  from addresses to names
+ *	script.h      samples one after another, as text
  *	profile.h     call trees, filters, and the outputs: text, folded, flame graph
  *	doctor.h      what works here, and how to mend the rest
  */
@@ -19,6 +20,7 @@
 #include <tally/profile.h>
 #include <tally/reader.h>
 #include <tally/recorder.h>
+#include <tally/script.h>
 #include <tally/symbolizer.h>
 #include <tally/tally.h>
 #include <tally/writer.h>

@@ -218,6 +218,19 @@ const struct place *place_of(struct places *p, const struct whose *whose, uint64
 	return kept;
 }
 
+bool places_repeat(struct places *p, const struct place *place)
+{
+	struct place copy = *place;
+	size_t to = p->texts.len;
+
+	/* Room first: the text would move from under its copy. */
+	out_right(&p->texts, "", 0, copy.len);
+	if (p->texts.failed)
+		return false;
+	memcpy(p->texts.at + to, p->texts.at + copy.at, copy.len);
+	return true;
+}
+
 void places_trim(struct places *p)
 {
 	if (p->texts.len < TEXT_LIMIT)

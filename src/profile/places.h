@@ -55,6 +55,9 @@ const struct place *place_known(struct places *p, uint64_t key);
 /* Keeps the text that was put into p->texts from `start` on. NULL: no memory. */
 const struct place *place_keep(struct places *p, uint64_t key, size_t start);
 
+/* Appends a text that is known to the one that is being put together. false: no memory. */
+bool places_repeat(struct places *p, const struct place *place);
+
 static inline const char *place_text(const struct places *p, const struct place *place)
 {
 	return p->texts.at + place->at;
