@@ -423,6 +423,9 @@ static int name_address(struct tally_symbolizer *s, int32_t pid, uint32_t mappin
 	bool kernel = mapping ? maps_is_kernel(s->maps, mapping) : out->mode == TALLY_MODE_KERNEL;
 	if (out->mode == TALLY_MODE_UNKNOWN && mapping)
 		out->mode = kernel ? TALLY_MODE_KERNEL : TALLY_MODE_USER;
+	/* Old recordings map the kernel over nearly everything, so stray user addresses lie in it. */
+	if (kernel && out->mode == TALLY_MODE_USER)
+		return name_nowhere(s, UNMAPPED, NOTHING_THERE, out);
 	if (kernel)
 		return name_kernel(s, mapping, out);
 	if (mapping)

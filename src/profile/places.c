@@ -39,7 +39,7 @@ bool list_has(const char *list, const char *word)
 struct looked_up {
 	struct tally_frame frame;
 	uint64_t in_file; /* the address as an offset in its file, where it has one */
-	bool mapped, generated;
+	bool generated;
 };
 
 static int look_up(struct places *p, const struct whose *whose, uint64_t address, uint32_t mode,
@@ -53,11 +53,12 @@ static int look_up(struct places *p, const struct whose *whose, uint64_t address
 		return r;
 	bool user = out->frame.mode == TALLY_MODE_USER;
 	*out = (struct looked_up){ .frame = out->frame, .in_file = address };
+	if (!strcmp(out->frame.module, UNKNOWN))
+		return 0;
 	r = tally_maps_find(p->sideband->maps, user ? whose->pid : TALLY_MAPS_KERNEL, whose->time,
 			    address, &map);
 	if (r <= 0)
 		return r;
-	out->mapped = true;
 	for (size_t i = 0; i < ARRAY_SIZE(no_files); i++) {
 		if (!strncmp(map.path, no_files[i].begin, strlen(no_files[i].begin))) {
 			out->generated = no_files[i].generated;
