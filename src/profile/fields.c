@@ -207,15 +207,17 @@ int fields_parse(struct fields *f, const char *text, struct tally_error *err)
 
 /* ---- what a file has ---- */
 
-static int lacks(const struct tally_reader_event *event, const char *name, struct tally_error *err)
+/* Whether any event of the file has one of these in its samples. */
+static bool any_has(const struct tally_reader *reader, uint64_t sample)
 {
-	return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-			 "samples of %s have no %s: record it, or leave the field out", event->name,
-			 name);
+	for (uint32_t i = 0; i < tally_reader_events(reader); i++)
+		if (tally_reader_event(reader, i)->attr.sample_type & sample)
+			return true;
+	return false;
 }
 
-static int settle_kind(struct fields *f, int kind, const struct tally_reader_event *event,
-		       struct tally_error *err)
+static int settle_kind(struct fields *f, int kind, const struct tally_reader *reader,
+		       const struct tally_reader_event *event, struct tally_error *err)
 {
 	uint32_t *shown = &f->shown[kind], asked = f->asked[kind];
 
@@ -223,10 +225,11 @@ static int settle_kind(struct fields *f, int kind, const struct tally_reader_eve
 		uint32_t field = names[i].field & *shown;
 		if (!field || !names[i].sample || event->attr.sample_type & names[i].sample)
 			continue;
-		/* Not worth an error: they are asked for all kinds at once. */
-		bool forgiven = field & (FIELD_TRACE | FIELD_BPF_OUTPUT);
-		if (field & asked && !forgiven)
-			return lacks(event, names[i].name, err);
+		if (field & asked && !any_has(reader, names[i].sample))
+			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+					 "samples of %s have no %s: record it, or leave the field "
+					 "out",
+					 event->name, names[i].name);
 		*shown &= ~field;
 	}
 	if (*shown & FIELD_SYMOFF && !(*shown & FIELD_SYM)) {
@@ -251,7 +254,7 @@ int fields_settle(struct fields *f, const struct tally_reader *reader, bool chai
 		bool has_chain = event->attr.sample_type & TALLY_SAMPLE_CALLCHAIN;
 		if (kind == FIELDS_TRACE && chains && has_chain && !f->set[kind])
 			f->shown[kind] |= WHERE;
-		int r = seen[kind] ? 0 : settle_kind(f, kind, event, err);
+		int r = seen[kind] ? 0 : settle_kind(f, kind, reader, event, err);
 		if (r < 0)
 			return r;
 		seen[kind] = true;

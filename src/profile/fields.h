@@ -70,7 +70,7 @@ int fields_parse(struct fields *f, const char *text, struct tally_error *err);
 /*
  * Takes away what the samples of a file do not carry; as in perf the first event of a kind decides
  * for all of it. `chains`: callchains are shown, which brings addresses to tracepoints that have
- * them. -EINVAL: it was asked for by name.
+ * them. -EINVAL: it was asked for by name, and no event has it.
  */
 int fields_settle(struct fields *f, const struct tally_reader *reader, bool chains,
 		  struct tally_error *err);

@@ -39,6 +39,7 @@ bool list_has(const char *list, const char *word)
 struct looked_up {
 	struct tally_frame frame;
 	uint64_t in_file; /* the address as an offset in its file, where it has one */
+	uint64_t in_map;  /* likewise, of the kernel from the start of its mapping */
 	bool generated;
 };
 
@@ -52,7 +53,7 @@ static int look_up(struct places *p, const struct whose *whose, uint64_t address
 	if (r < 0)
 		return r;
 	bool user = out->frame.mode == TALLY_MODE_USER;
-	*out = (struct looked_up){ .frame = out->frame, .in_file = address };
+	*out = (struct looked_up){ .frame = out->frame, .in_file = address, .in_map = address };
 	if (!strcmp(out->frame.module, UNKNOWN))
 		return 0;
 	r = tally_maps_find(p->sideband->maps, user ? whose->pid : TALLY_MAPS_KERNEL, whose->time,
@@ -65,8 +66,9 @@ static int look_up(struct places *p, const struct whose *whose, uint64_t address
 			return 0;
 		}
 	}
+	out->in_map = address - map.start + (user ? map.pgoff : 0);
 	if (user)
-		out->in_file = address - map.start + map.pgoff;
+		out->in_file = out->in_map;
 	return 0;
 }
 
@@ -147,7 +149,7 @@ static void put_place(struct out *o, const struct looked_up *at, int32_t pid, en
 		break;
 	case PLACE_OFFSET:
 		out_text(o, "0x");
-		out_hex(o, at->in_file, 0, ' ');
+		out_hex(o, at->in_map, 0, ' ');
 		break;
 	case PLACE_JSON:
 		put_json(o, at);
@@ -211,6 +213,8 @@ const struct place *place_of(struct places *p, const struct whose *whose, uint64
 		return known;
 	if (look_up(p, whose, address, mode, &at) < 0)
 		return NULL;
+	/* Of unknown mode are the addresses of data, and of branches. */
+	at.generated &= mode != TALLY_MODE_UNKNOWN || form == PLACE_DSO;
 	size_t start = p->texts.len;
 	put_place(&p->texts, &at, whose->pid, form, fields);
 	const struct place *kept = place_keep(p, key, start);

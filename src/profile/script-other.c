@@ -149,7 +149,11 @@ void script_other(struct script *s, const struct script_event *event,
 	if (!(own.id.has & TALLY_SAMPLE_TIME) &&
 	    (rec->type == TALLY_RECORD_FORK || rec->type == TALLY_RECORD_EXIT))
 		own.id.time = rec->task.time;
-	script_start(s, event, &own, tid);
+	/* The child is there from the time in the record on, which is read a little later. */
+	uint64_t when = sample_time(&own);
+	if (rec->type == TALLY_RECORD_FORK && rec->task.time > when)
+		when = rec->task.time;
+	script_start(s, event, &own, tid, when);
 	out_text(&s->out, "PERF_RECORD_");
 	out_text(&s->out, tally_record_type_name(rec->type));
 	if (rec->type < ARRAY_SIZE(forms) && forms[rec->type].put)

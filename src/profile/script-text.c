@@ -69,13 +69,13 @@ static void put_comm(struct script *s, const struct script_event *event, uint64_
 }
 
 void script_start(struct script *s, const struct script_event *event,
-		  const struct tally_record *rec, int32_t tid)
+		  const struct tally_record *rec, int32_t tid, uint64_t when)
 {
 	const uint32_t fields = event->fields;
 	struct out *o = &s->out;
 
 	if (fields & FIELD_COMM)
-		put_comm(s, event, sample_time(rec), tid);
+		put_comm(s, event, when, tid);
 	if (fields & FIELD_PID)
 		out_int(o, rec->id.pid, 5);
 	if (fields & FIELD_PID && fields & FIELD_TID) {
@@ -232,8 +232,6 @@ static void put_branch_flags(struct out *o, const struct tally_branch *b)
 		"",       "COND",      "UNCOND",   "IND",  "CALL", "IND_CALL", "RET",   "SYSCALL",
 		"SYSRET", "COND_CALL", "COND_RET", "ERET", "IRQ",  "SERROR",   "NO_TX",
 	};
-	static const char *const specs[] = { "-", "SPEC_WRONG_PATH", "NON_SPEC_CORRECT_PATH",
-					     "SPEC_CORRECT_PATH" };
 	bool told = b->flags & (TALLY_BRANCH_ENTRY_MISPRED | TALLY_BRANCH_ENTRY_PREDICTED);
 
 	out_char(o, '/');
@@ -243,8 +241,6 @@ static void put_branch_flags(struct out *o, const struct tally_branch *b)
 	out_dec(o, b->cycles, 0, ' ');
 	out_char(o, '/');
 	out_text(o, b->type < ARRAY_SIZE(types) ? types[b->type] : "");
-	out_char(o, '/');
-	out_text(o, specs[b->spec < ARRAY_SIZE(specs) ? b->spec : 0]);
 	out_char(o, ' ');
 }
 
@@ -271,7 +267,8 @@ static int put_branches(struct script *s, const struct tally_record *rec, const 
 	int r = 0;
 
 	for (uint64_t i = 0; r == 0 && tally_sample_branch(rec, i, &b); i++) {
-		out_char(&s->out, ' ');
+		if (form != PLACE_NAME)
+			out_char(&s->out, ' ');
 		r = put_end(s, whose, b.from, form, fields);
 		out_char(&s->out, '/');
 		if (r == 0)
@@ -354,7 +351,7 @@ int script_text(struct script *s, const struct script_event *event, const struct
 	struct out *o = &s->out;
 	int r = 0;
 
-	script_start(s, event, rec, rec->id.tid);
+	script_start(s, event, rec, rec->id.tid, whose->time);
 	if (fields & FIELD_PERIOD) {
 		out_dec(o, sample->period, 10, ' ');
 		out_char(o, ' ');

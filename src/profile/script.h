@@ -54,11 +54,11 @@ static inline const struct script_event *event_of(const struct script *s, uint32
 	return &s->events.at[event < s->events.count ? event : 0];
 }
 
-/* Who, which CPU and when, as every line begins. */
+/* Who, which CPU and when, as every line begins. The name is that of `tid` at the time `when`. */
 void script_start(struct script *s, const struct script_event *event,
-		  const struct tally_record *rec, int32_t tid);
+		  const struct tally_record *rec, int32_t tid, uint64_t when);
 
-/* Whether the place of the sample, `*whose`, passes the filters. -ENOMEM. */
+/* A sample on a line, or on several with its callchain. -ENOMEM. */
 int script_text(struct script *s, const struct script_event *event, const struct tally_record *rec,
 		const struct whose *whose);
 int script_json(struct script *s, const struct script_event *event, const struct tally_record *rec,
