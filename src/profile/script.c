@@ -192,8 +192,8 @@ static int print_all(struct script *s, struct tally_error *err)
 	struct tally_reader_record item;
 	int r;
 
-	s->order = (struct order){ .reader = s->reader, .wanted = is_wanted, .arg = s };
-	while ((r = order_next(&s->order, &item, err)) > 0) {
+	s->rounds = (struct rounds){ .reader = s->reader, .wanted = is_wanted, .arg = s };
+	while ((r = rounds_next(&s->rounds, &item, err)) > 0) {
 		if (print_item(s, &item) < 0)
 			return error_nomem(err, "names of addresses");
 		if (s->out.failed)
@@ -442,7 +442,7 @@ static void close_script(struct script *s)
 {
 	payloads_done(&s->payloads);
 	places_done(&s->places);
-	order_done(&s->order);
+	rounds_done(&s->rounds);
 	sideband_done(&s->sideband);
 	tally_symbolizer_free(s->symbolizer);
 	tally_maps_free(s->maps);

@@ -8,7 +8,7 @@
 #include <tally/symbolizer.h>
 
 #include "profile/fields.h"
-#include "profile/order.h"
+#include "profile/rounds.h"
 #include "profile/out.h"
 #include "profile/payload.h"
 #include "profile/places.h"
@@ -32,7 +32,7 @@ struct script {
 	struct tally_symbolizer *symbolizer;
 	struct sideband sideband;
 	struct fields fields;
-	struct order order;
+	struct rounds rounds;
 	struct payloads payloads;
 	struct places places;
 	struct out out;

@@ -23,6 +23,7 @@
 #include "recorder/stolen.h"
 #include "recorder/synth.h"
 #include "recorder/tallier.h"
+#include "recorder/tracing-data.h"
 
 /* At 99 Hz a watermark is never reached, so that rings are drained by time as well. */
 #define DRAIN_NS (250 * 1000000ull)
@@ -312,6 +313,8 @@ static int add_features(struct tally_recorder *r)
 	if (ret == 0 && r->seen.first_time)
 		ret = tally_writer_feature(r->writer, TALLY_FEATURE_SAMPLE_TIME, span,
 					   sizeof(span));
+	if (ret == 0)
+		ret = tracing_data_write(r->writer, r->events, r->opts.root);
 	if (ret == 0)
 		ret = add_kernel_build_id(r);
 	if (ret == 0)

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "profile/order.h"
+#include "profile/rounds.h"
 
 #define HEADER 8 /* of a record */
 
@@ -40,7 +40,7 @@ static int compare_times(const void *left, const void *right)
 }
 
 /* All held records up to a time are due. */
-static void release(struct order *o, uint64_t limit)
+static void release(struct rounds *o, uint64_t limit)
 {
 	if (o->held.count)
 		qsort(o->held.at, o->held.count, sizeof(*o->held.at), compare_times);
@@ -48,7 +48,7 @@ static void release(struct order *o, uint64_t limit)
 		o->ready++;
 }
 
-static int hold(struct order *o, const struct tally_reader_record *item, uint64_t time)
+static int hold(struct rounds *o, const struct tally_reader_record *item, uint64_t time)
 {
 	struct held *held = vec_push(&o->held);
 
@@ -70,7 +70,7 @@ static int hold(struct order *o, const struct tally_reader_record *item, uint64_
 }
 
 /* Drops what was delivered. The rest is copied by its time, so equal times stay in their order. */
-static int compact(struct order *o)
+static int compact(struct rounds *o)
 {
 	struct buf rest = { 0 };
 	size_t kept = 0;
@@ -94,7 +94,7 @@ static int compact(struct order *o)
 }
 
 /* Reads until something is due: 1 with a record that has no time, else 0. */
-static int read_on(struct order *o, struct tally_reader_record *out)
+static int read_on(struct rounds *o, struct tally_reader_record *out)
 {
 	int r;
 
@@ -121,7 +121,7 @@ static int read_on(struct order *o, struct tally_reader_record *out)
 	return 0;
 }
 
-int order_next(struct order *o, struct tally_reader_record *out, struct tally_error *err)
+int rounds_next(struct rounds *o, struct tally_reader_record *out, struct tally_error *err)
 {
 	while (o->next == o->ready) {
 		if (o->ended && err)
@@ -148,7 +148,7 @@ int order_next(struct order *o, struct tally_reader_record *out, struct tally_er
 	return 1;
 }
 
-void order_done(struct order *o)
+void rounds_done(struct rounds *o)
 {
 	vec_done(&o->held);
 	buf_done(&o->bytes);

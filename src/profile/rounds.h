@@ -4,8 +4,8 @@
  * record before the FINISHED_ROUND before it; so records are held for two rounds, or to the end of
  * a file that has none. Records without a time (0, or all bits set) come as they are met, as in perf.
  */
-#ifndef PROFILE_ORDER_H
-#define PROFILE_ORDER_H
+#ifndef PROFILE_ROUNDS_H
+#define PROFILE_ROUNDS_H
 
 #include <stdbool.h>
 #include <tally/reader.h>
@@ -21,7 +21,7 @@ struct held {
 };
 
 /* Zeroed, but for what is borrowed, stands before the first record. */
-struct order {
+struct rounds {
 	struct tally_reader *reader;
 	bool (*wanted)(uint32_t type, void *arg); /* other records are passed over */
 	void *arg;
@@ -35,7 +35,7 @@ struct order {
 };
 
 /* As tally_reader_next; -ENOMEM. */
-int order_next(struct order *o, struct tally_reader_record *out, struct tally_error *err);
-void order_done(struct order *o);
+int rounds_next(struct rounds *r, struct tally_reader_record *out, struct tally_error *err);
+void rounds_done(struct rounds *r);
 
 #endif
