@@ -30,8 +30,7 @@ void out_done(struct out *o)
 	*o = (struct out){ 0 };
 }
 
-/* Where the next `len` bytes go; NULL: it failed. */
-static char *room_for(struct out *o, size_t len)
+char *out_room_slow(struct out *o, size_t len)
 {
 	if (o->failed)
 		return NULL;
@@ -49,31 +48,10 @@ static char *room_for(struct out *o, size_t len)
 	return at;
 }
 
-void out_bytes(struct out *o, const char *bytes, size_t len)
-{
-	char *to = len ? room_for(o, len) : NULL;
-
-	if (to)
-		memcpy(to, bytes, len);
-}
-
-void out_text(struct out *o, const char *text)
-{
-	out_bytes(o, text, strlen(text));
-}
-
-void out_char(struct out *o, char c)
-{
-	char *to = room_for(o, 1);
-
-	if (to)
-		*to = c;
-}
-
 void out_right(struct out *o, const char *bytes, size_t len, size_t width)
 {
 	size_t fill = width > len ? width - len : 0;
-	char *to = len + fill ? room_for(o, len + fill) : NULL;
+	char *to = len + fill ? out_room(o, len + fill) : NULL;
 
 	if (!to)
 		return;
@@ -84,7 +62,7 @@ void out_right(struct out *o, const char *bytes, size_t len, size_t width)
 static void put_number(struct out *o, const char *digits, size_t len, unsigned width, char fill)
 {
 	size_t pad = width > len ? width - len : 0;
-	char *to = room_for(o, len + pad);
+	char *to = out_room(o, len + pad);
 
 	if (!to)
 		return;
@@ -92,26 +70,40 @@ static void put_number(struct out *o, const char *digits, size_t len, unsigned w
 	memcpy(to + pad, digits, len);
 }
 
+/* The decimal digits of a number end at `end`; where they begin. */
+static char *put_digits(char *end, uint64_t value)
+{
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930"
+				    "31323334353637383940414243444546474849505152535455565758596061"
+				    "62636465666768697071727374757677787980818283848586878889909192"
+				    "93949596979899";
+
+	for (; value >= 100; value /= 100) {
+		end -= 2;
+		memcpy(end, pairs + value % 100 * 2, 2);
+	}
+	if (value >= 10) {
+		end -= 2;
+		memcpy(end, pairs + value * 2, 2);
+		return end;
+	}
+	*--end = (char)('0' + value);
+	return end;
+}
+
 void out_dec(struct out *o, uint64_t value, unsigned width, char fill)
 {
-	char digits[DIGITS], *at = digits + DIGITS;
+	char digits[DIGITS], *at = put_digits(digits + DIGITS, value);
 
-	do {
-		*--at = (char)('0' + value % 10);
-		value /= 10;
-	} while (value);
 	put_number(o, at, (size_t)(digits + DIGITS - at), width, fill);
 }
 
 void out_int(struct out *o, int64_t value, unsigned width)
 {
-	char digits[DIGITS + 1], *at = digits + sizeof(digits);
-	uint64_t left = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+	char digits[DIGITS + 1];
+	char *at = put_digits(digits + sizeof(digits),
+			      value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 
-	do {
-		*--at = (char)('0' + left % 10);
-		left /= 10;
-	} while (left);
 	if (value < 0)
 		*--at = '-';
 	put_number(o, at, (size_t)(digits + sizeof(digits) - at), width, ' ');

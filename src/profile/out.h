@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <tally/api.h>
 
 /* Zeroed, it collects in memory. */
@@ -24,9 +25,37 @@ struct out {
 int out_flush(struct out *o);
 void out_done(struct out *o);
 
-void out_bytes(struct out *o, const char *bytes, size_t len);
-void out_text(struct out *o, const char *text);
-void out_char(struct out *o, char c);
+/* Where the next `len` bytes go; NULL: it failed. */
+char *out_room_slow(struct out *o, size_t len);
+static inline char *out_room(struct out *o, size_t len)
+{
+	if (o->failed || o->room - o->len < len)
+		return out_room_slow(o, len);
+	char *at = o->at + o->len;
+	o->len += len;
+	return at;
+}
+
+static inline void out_bytes(struct out *o, const char *bytes, size_t len)
+{
+	char *to = len ? out_room(o, len) : NULL;
+
+	if (to)
+		memcpy(to, bytes, len);
+}
+
+static inline void out_text(struct out *o, const char *text)
+{
+	out_bytes(o, text, strlen(text));
+}
+
+static inline void out_char(struct out *o, char c)
+{
+	char *to = out_room(o, 1);
+
+	if (to)
+		*to = c;
+}
 
 /* Numbers, right-aligned in `width` columns at least, with `fill` in front. */
 void out_dec(struct out *o, uint64_t value, unsigned width, char fill);

@@ -9,8 +9,7 @@
 
 #define HEADER 8 /* of a record */
 
-/* When a record was made; 0: it does not tell. */
-static uint64_t time_of(const struct tally_reader_record *item)
+uint64_t rounds_time(const struct tally_reader_record *item)
 {
 	const uint64_t before = TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID;
 	const struct tally_layout *layout = item->layout;
@@ -99,7 +98,7 @@ static int read_on(struct rounds *o, struct tally_reader_record *out)
 	int r;
 
 	while ((r = tally_reader_next(o->reader, out, &o->err)) > 0) {
-		if (out->type == TALLY_FILE_FINISHED_ROUND) {
+		if (out->type == TALLY_FILE_FINISHED_ROUND && !o->in_order) {
 			release(o, o->promised);
 			o->promised = o->newest;
 			if (o->ready)
@@ -108,7 +107,7 @@ static int read_on(struct rounds *o, struct tally_reader_record *out)
 		}
 		if (!o->wanted(out->type, o->arg))
 			continue;
-		uint64_t time = time_of(out);
+		uint64_t time = o->in_order ? 0 : rounds_time(out);
 		if (!time || time == UINT64_MAX)
 			return 1;
 		r = hold(o, out, time);

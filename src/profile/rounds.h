@@ -29,6 +29,7 @@ struct rounds {
 	struct buf bytes;
 	size_t next, ready; /* those between are due */
 	uint64_t newest, promised;
+	bool in_order; /* all that is wanted is known to come by time: nothing is held */
 	bool ended;
 	int status; /* how the reader ended */
 	struct tally_error err;
@@ -36,6 +37,8 @@ struct rounds {
 
 /* As tally_reader_next; -ENOMEM. */
 int rounds_next(struct rounds *r, struct tally_reader_record *out, struct tally_error *err);
+/* When a record was made; 0: it does not tell. */
+uint64_t rounds_time(const struct tally_reader_record *item);
 void rounds_done(struct rounds *r);
 
 #endif

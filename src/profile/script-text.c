@@ -8,6 +8,7 @@
 
 #define NS_PER_SECOND 1000000000u
 #define NS_PER_USEC   1000u
+#define COMM_WIDTH    16
 
 static void put_time(struct out *o, uint64_t ns, bool nanoseconds)
 {
@@ -55,17 +56,34 @@ static void put_misc(struct out *o, const struct tally_record *rec)
 	out_char(o, ' ');
 }
 
+/* A thread's name in its column, from memory while it keeps it. */
 static void put_comm(struct script *s, const struct script_event *event, uint64_t time, int32_t tid)
 {
-	char room[16];
-	const char *name = sideband_name(&s->sideband, tid, time, room);
-	size_t len = strlen(name);
 	bool bare = s->chains && event->fields & FIELD_IP && event->chains;
+	struct task *task = sideband_task(&s->sideband, tid);
+	struct out *texts = &s->places.texts;
+	char room[16];
 
-	if (!bare && len < 16)
-		out_right(&s->out, "", 0, 16 - len);
-	out_plain(&s->out, name);
-	out_char(&s->out, ' ');
+	if (!task) {
+		s->out.failed = true;
+		return;
+	}
+	uint64_t which = (uint64_t)changes_epoch(&task->names, time) << 1 | bare;
+	uint64_t key = hash_u64(hash_u64(which) ^ (uint64_t)(uint32_t)tid << 32);
+	const struct place *known = place_known(&s->places, key);
+	if (!known) {
+		const char *name = sideband_name(&s->sideband, tid, time, room);
+		size_t start = texts->len, len = strlen(name);
+		if (!bare && len < COMM_WIDTH)
+			out_right(texts, "", 0, COMM_WIDTH - len);
+		out_plain(texts, name);
+		out_char(texts, ' ');
+		known = place_keep(&s->places, key, start);
+	}
+	if (known)
+		out_bytes(&s->out, place_text(&s->places, known), known->len);
+	else
+		s->out.failed = true;
 }
 
 void script_start(struct script *s, const struct script_event *event,

@@ -192,7 +192,12 @@ static int print_all(struct script *s, struct tally_error *err)
 	struct tally_reader_record item;
 	int r;
 
-	s->rounds = (struct rounds){ .reader = s->reader, .wanted = is_wanted, .arg = s };
+	s->rounds = (struct rounds){
+		.reader = s->reader,
+		.wanted = is_wanted,
+		.arg = s,
+		.in_order = !s->out_of_order,
+	};
 	while ((r = rounds_next(&s->rounds, &item, err)) > 0) {
 		if (print_item(s, &item) < 0)
 			return error_nomem(err, "names of addresses");
@@ -268,6 +273,17 @@ static void take_blob(struct script *s, const char *path, const struct tally_rea
 	close(fd);
 }
 
+/* Whether what is shown comes by time already: then nothing needs to be held to sort it. */
+static void watch_order(struct script *s, const struct tally_reader_record *item)
+{
+	uint64_t time = is_wanted(item->type, s) ? rounds_time(item) : 0;
+
+	if (!time || time == UINT64_MAX)
+		return;
+	s->out_of_order |= time < s->newest;
+	s->newest = time;
+}
+
 /* Side-band, what was lost, and the earliest sample. */
 static int first_pass(struct script *s, const char *path)
 {
@@ -281,6 +297,8 @@ static int first_pass(struct script *s, const char *path)
 			    item.type == TALLY_RECORD_LOST_SAMPLES;
 		if (item.type == TALLY_FILE_TRACING_DATA)
 			take_blob(s, path, &item);
+		if (!s->out_of_order)
+			watch_order(s, &item);
 		if (!sample && !lost && !is_sideband(item.type))
 			continue;
 		if (tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) < 0)

@@ -43,6 +43,8 @@ struct script {
 	size_t memory_width; /* of the widest data_src so far */
 	const char *machine; /* for names of registers */
 	uint64_t first;      /* the earliest sample */
+	uint64_t newest;     /* of what is shown */
+	bool out_of_order;   /* some of it is older than what stands before it */
 	bool chains;         /* some event has callchains, and they are wanted */
 	bool bad_formats, unknown_formats, no_library, bad_build_ids;
 	struct tally_script_report report;
