@@ -19,7 +19,7 @@ static const char *const levels[] = { "N/A",
 				      "HIT",
 				      "MISS",
 				      "L1",
-				      "LFB",
+				      "LFB/MAB",
 				      "L2",
 				      "L3",
 				      "Local RAM",
@@ -30,8 +30,8 @@ static const char *const levels[] = { "N/A",
 				      "I/O",
 				      "Uncached" };
 static const char *const numbers[16] = {
-	[8] = "UNC",  [9] = "CXL",  [10] = "I/O",  [11] = "Any cache",
-	[12] = "LFB", [13] = "RAM", [14] = "PMEM", [15] = "N/A",
+	[8] = "UNC",      [9] = "CXL",  [10] = "I/O",  [11] = "Any cache",
+	[12] = "LFB/MAB", [13] = "RAM", [14] = "PMEM", [15] = "N/A",
 };
 static const char *const hops[] = { "N/A", "core, same node", "node, same socket",
 				    "socket, same board", "board" };

@@ -321,14 +321,15 @@ static int put_all_branches(struct script *s, const struct script_event *event,
 
 static void put_page_size(struct out *o, uint64_t size)
 {
-	static const char units[] = "BKMGT";
+	static const char units[] = "BKMG";
 	size_t unit = 0;
 
 	if (!size) {
 		out_text(o, " N/A");
 		return;
 	}
-	for (; size >= 1024 && unit < sizeof(units) - 2; unit++)
+	/* As perf has it, which leaves 1024M. */
+	for (; size / 1024 > 1 && unit < sizeof(units) - 2; unit++)
 		size /= 1024;
 	out_char(o, ' ');
 	out_dec(o, size, 0, ' ');

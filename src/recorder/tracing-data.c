@@ -129,6 +129,7 @@ static void add_systems(struct buf *out, const struct tracefs *fs,
 		add_system(&systems, fs, events, i);
 		count++;
 	}
+	buf_u32(out, 0); /* formats of the tracer's own events */
 	buf_u32(out, count);
 	buf_add(out, systems.at, systems.len);
 	out->failed |= systems.failed;
