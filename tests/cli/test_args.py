@@ -51,7 +51,7 @@ def an_option_that_is_none_is_named_also_behind_another():
 
 @test
 def help_of_a_command_is_its_h():
-    for name in ("doctor", "flame", "list", "record", "report", "stat", "version"):
+    for name in ("doctor", "flame", "list", "record", "report", "script", "stat", "version"):
         same(tally("help", name).stdout, tally(name, "-h").stdout, f"the help of {name}")
         for line in tally(name, "-h").stdout.splitlines():
             same(line, line.rstrip(), f"a line of the help of {name}")
