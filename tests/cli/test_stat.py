@@ -136,8 +136,13 @@ def json_survives_strange_names():
 
 @test
 def touched_pages_are_counted_exactly():
-    twin = tally_count("page-faults:u", TOUCH, "0", "2", "2")
-    same(tally_count("page-faults:u", TOUCH, "1000", "2", "2") - twin, 5000, "faults of 5 x 1000 pages")
+    def faults(pages):
+        done = run(need("setarch"), "-R", TALLY, "stat", "--json", "-o", "-", "-e", "page-faults:u", "--",
+                   TOUCH, pages, "2", "2")
+        return rows(done.stdout)[0]["value"]
+    # By turns, so that what the page cache holds of the program is the same for both.
+    pairs = [(faults("0"), faults("1000")) for _ in range(RUNS)]
+    same(min(b for _, b in pairs) - min(a for a, _ in pairs), 5000, f"faults of 5 x 1000 pages, by {pairs}")
 
 
 @test
