@@ -385,6 +385,12 @@ TALLY_API bool tally_regs_value(const struct tally_record *rec, const struct tal
  */
 TALLY_API const char *tally_reg_name(const char *machine, unsigned bit);
 
+/*
+ * The mask of the general registers of an architecture that user mode has, stack and instruction
+ * pointers among them: what it takes to unwind a copy of a stack. 0: no such architecture. Since: 0.1
+ */
+TALLY_API uint64_t tally_regs_general(const char *machine);
+
 /* sample.data_src taken apart; each field is a set of the kernel's PERF_MEM_* bits of that kind. */
 struct tally_data_src {
 	uint32_t op;       /* NA 1, LOAD 2, STORE 4, PFETCH 8, EXEC 16 */

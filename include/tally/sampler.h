@@ -13,6 +13,7 @@
 #include <tally/api.h>
 #include <tally/error.h>
 #include <tally/event.h>
+#include <tally/freeze.h>
 #include <tally/ring.h>
 #include <tally/target.h>
 
@@ -32,14 +33,56 @@ enum tally_sampler_flags {
 	 * crashes perf 6.1 while it records.
 	 */
 	TALLY_SAMPLER_BUILD_ID = 1u << 3,
+	/*
+	 * A flight recorder: the newest records replace the oldest in all rings [4.7], read by
+	 * tally_ring_snapshot() of each. The records that name addresses go the same way.
+	 */
+	TALLY_SAMPLER_OVERWRITE = 1u << 4,
+	/*
+	 * READ records with the counts of each thread and child that was followed, when it ends, and
+	 * before a CPU changes between two that were [2.6.32].
+	 */
+	TALLY_SAMPLER_INHERIT_STAT = 1u << 5,
+	/* RAW, the fields of the event itself, in the samples of tracepoints, probes and bpf-output. */
+	TALLY_SAMPLER_RAW = 1u << 6,
+	/* ADDR and DATA_SRC in samples, and records of mappings that hold no code. */
+	TALLY_SAMPLER_DATA = 1u << 7,
+	/* Callchains without their part in the kernel; in user mode (as its stack is copied) [3.7]. */
+	TALLY_SAMPLER_NO_KERNEL_CHAIN = 1u << 8,
+	TALLY_SAMPLER_NO_USER_CHAIN = 1u << 9,
+	/* Records beside the samples: SWITCH, on CPUs SWITCH_CPU_WIDE [4.3]; */
+	TALLY_SAMPLER_SWITCHES = 1u << 10,
+	TALLY_SAMPLER_NAMESPACES = 1u << 11,  /* NAMESPACES [4.12], which need CAP_PERFMON; */
+	TALLY_SAMPLER_CGROUPS = 1u << 12,     /* CGROUP, and the cgroup of each sample [5.7]; */
+	TALLY_SAMPLER_BPF = 1u << 13,         /* KSYMBOL and BPF_EVENT [5.1]; */
+	TALLY_SAMPLER_TEXT_POKES = 1u << 14,  /* TEXT_POKE [5.9]. */
+	TALLY_SAMPLER_USE_CLOCKID = 1u << 15, /* time stamps of the clock `clockid` [4.1] */
+	/*
+	 * A sample is also a SIGTRAP, with si_code TRAP_PERF and `sig_data` in si_perf_data, to the
+	 * thread that it is of, at once and before it goes on: synchronous, which no descriptor's
+	 * signal is (see signal.h for those). It ends with an exec, and is for user mode of threads:
+	 * -EINVAL for CPUs and for COMMAND [5.13].
+	 */
+	TALLY_SAMPLER_SIGTRAP = 1u << 16,
+	/* PROCESS: attach while it runs instead of holding it still; see freeze.h. */
+	TALLY_SAMPLER_NO_STOP = 1u << 17,
+	/* tally_sampler_cancel() may end waits; takes an eventfd. */
+	TALLY_SAMPLER_CANCELLABLE = 1u << 18,
 };
+
+/* Bytes of the stack that perf(1) copies with --call-graph dwarf. */
+#define TALLY_SAMPLER_STACK_BYTES 8192u
 
 struct tally_sampler_opts {
 	uint32_t size, flags; /* enum tally_sampler_flags */
 	/* For all events but those whose names have their own (pmu/.../ with period= or freq=). */
-	uint64_t freq;        /* samples a second and CPU; 0 with period 0: 4000, as perf */
-	uint64_t period;      /* events a sample; wins over freq */
-	uint64_t sample_type; /* TALLY_SAMPLE_* bits beyond IP, TID, TIME, PERIOD and CPU */
+	uint64_t freq;   /* samples a second and CPU; 0 with period 0: 4000, as perf */
+	uint64_t period; /* events a sample; wins over freq */
+	/*
+	 * TALLY_SAMPLE_* bits beyond IP, TID, TIME, PERIOD and CPU, as ADDR, PHYS_ADDR, WEIGHT_STRUCT,
+	 * DATA_PAGE_SIZE. Those with fields of their own here are set by these.
+	 */
+	uint64_t sample_type;
 	/*
 	 * A ring; 0: room for half a second at the rate that was asked for, 8 MiB for events by a
 	 * period; within the mlock budget, and 256 MiB for all rings at most.
@@ -47,6 +90,24 @@ struct tally_sampler_opts {
 	uint64_t ring_bytes;
 	uint64_t watermark; /* bytes in a ring that wake the reader; 0: a quarter of the ring */
 	const char *root;   /* folder above /proc and /sys; NULL: the real one. Borrowed. */
+	/* TALLY_BRANCH_* bits: BRANCH_STACK in the samples of this kind [3.4]; 0: none. */
+	uint64_t branch_sample_type;
+	/*
+	 * Registers in samples, bits by tally_reg_name(): those of user mode [3.7], and those at the
+	 * interrupt [3.19]. 0: none, but with stack_bytes those of tally_regs_general().
+	 */
+	uint64_t regs_user, regs_intr;
+	/* Of the user's stack in each sample, for unwinding; a multiple of 8, at most 65528 [3.7]. */
+	uint32_t stack_bytes;
+	uint32_t max_stack; /* entries of a callchain; 0: kernel.perf_event_max_stack [4.8] */
+	int32_t clockid;    /* with USE_CLOCKID: CLOCK_MONOTONIC, _MONOTONIC_RAW, _REALTIME ... */
+	uint32_t reserved;
+	uint64_t sig_data; /* with SIGTRAP */
+	/*
+	 * PROCESS: a freeze of it, which several samplers and counters share. NULL: it is held still
+	 * while this sampler is opened. Borrowed until the open call returns.
+	 */
+	const struct tally_freeze *freeze;
 };
 
 /*
@@ -57,12 +118,16 @@ struct tally_sampler_opts {
  * breakpoint or a probe is a sample.
  * Groups stay groups; with the modifier S only their leader samples, with the counts of all.
  * Rings whose size is left to the sampler are made smaller until the kernel maps them, down to
- * 64 KiB. As tally_counter_open it may raise the
- * soft RLIMIT_NOFILE. Errors: as tally_counter_open and tally_ring_open. Since: 0.1
+ * 64 KiB. As tally_counter_open it may raise the soft RLIMIT_NOFILE, and holds a PROCESS still while
+ * it attaches to it. Errors: as tally_counter_open and tally_ring_open; -EINVAL for options that
+ * contradict each other. Since: 0.1
  */
 TALLY_API int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 				 const struct tally_target *target,
 				 const struct tally_sampler_opts *opts, struct tally_error *err);
+
+/* Whether a PROCESS stood still while it was attached to, as tally_counter_start_exact(). Since: 0.1 */
+TALLY_API bool tally_sampler_start_exact(const struct tally_sampler *sampler);
 
 /* Starts, stops all events. Errors: -errno of ioctl(2). Since: 0.1 */
 TALLY_API int tally_sampler_enable(struct tally_sampler *sampler);

@@ -32,7 +32,7 @@ enum tally_scope {
 	/*
 	 * What runs on the CPUs of `cpus`, or on all, while it belongs to the control group `cgroup`
 	 * or to one below it. Threads come and go with the group, and nothing has to be followed.
-	 * Counters only. Linux 2.6.39, CONFIG_CGROUP_PERF.
+	 * Linux 2.6.39, CONFIG_CGROUP_PERF.
 	 */
 	TALLY_SCOPE_CGROUP,
 };

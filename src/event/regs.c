@@ -142,24 +142,34 @@ static const char *const s390[] = {
 	"fp8", "fp9", "fp10", "fp11", "fp12", "fp13", "fp14", "fp15", "mask", "pc",
 };
 
+#define LOWEST(bits) ((1ull << (bits)) - 1)
+
+/*
+ * Without DS, ES, FS and GS, which the kernel refuses to 64-bit programs (REG_NOSUPPORT,
+ * arch/x86/kernel/perf_regs.c); a 32-bit one has no R8 to R15.
+ */
+#define X86_64_GENERAL 0xff0fffull
+#define X86_32_GENERAL 0xffffull
+
 /* By uname -m, the first whose beginning fits. */
 static const struct {
 	const char *machine;
 	const char *const *names;
 	unsigned count;
+	uint64_t general;
 } machines[] = {
-	{ "x86_64", x86, ARRAY_SIZE(x86) },
-	{ "i386", x86, 16 },
-	{ "i486", x86, 16 },
-	{ "i586", x86, 16 },
-	{ "i686", x86, 16 },
-	{ "aarch64", arm64, ARRAY_SIZE(arm64) },
-	{ "arm64", arm64, ARRAY_SIZE(arm64) },
-	{ "arm", arm, ARRAY_SIZE(arm) },
-	{ "riscv", riscv, ARRAY_SIZE(riscv) },
-	{ "ppc", powerpc, ARRAY_SIZE(powerpc) },
-	{ "powerpc", powerpc, ARRAY_SIZE(powerpc) },
-	{ "s390", s390, ARRAY_SIZE(s390) },
+	{ "x86_64", x86, ARRAY_SIZE(x86), X86_64_GENERAL },
+	{ "i386", x86, 16, X86_32_GENERAL },
+	{ "i486", x86, 16, X86_32_GENERAL },
+	{ "i586", x86, 16, X86_32_GENERAL },
+	{ "i686", x86, 16, X86_32_GENERAL },
+	{ "aarch64", arm64, ARRAY_SIZE(arm64), LOWEST(33) },
+	{ "arm64", arm64, ARRAY_SIZE(arm64), LOWEST(33) },
+	{ "arm", arm, ARRAY_SIZE(arm), LOWEST(16) },
+	{ "riscv", riscv, ARRAY_SIZE(riscv), LOWEST(32) },
+	{ "ppc", powerpc, ARRAY_SIZE(powerpc), LOWEST(45) },
+	{ "powerpc", powerpc, ARRAY_SIZE(powerpc), LOWEST(45) },
+	{ "s390", s390, ARRAY_SIZE(s390), LOWEST(34) },
 };
 
 const char *tally_reg_name(const char *machine, unsigned bit)
@@ -168,4 +178,12 @@ const char *tally_reg_name(const char *machine, unsigned bit)
 		if (!strncmp(machine, machines[i].machine, strlen(machines[i].machine)))
 			return bit < machines[i].count ? machines[i].names[bit] : NULL;
 	return NULL;
+}
+
+uint64_t tally_regs_general(const char *machine)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++)
+		if (!strncmp(machine, machines[i].machine, strlen(machines[i].machine)))
+			return machines[i].general;
+	return 0;
 }

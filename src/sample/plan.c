@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "count/target.h"
 #include "event/event.h"
+#include "sample/options.h"
 #include "sample/plan.h"
 
 #define DEFAULT_FREQ 4000u /* perf(1)'s */
@@ -32,24 +32,18 @@
 
 #define DEFAULT_MLOCK_KB 516 /* kernel.perf_event_mlock_kb, where it cannot be read */
 
-#define KNOWN_FLAGS                                                      \
-	((uint32_t)(TALLY_SAMPLER_CALLCHAIN | TALLY_SAMPLER_NO_INHERIT | \
-		    TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_BUILD_ID))
-
 #define SAMPLE_TYPE                                                                     \
 	(TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | TALLY_SAMPLE_PERIOD | \
 	 TALLY_SAMPLE_CPU)
 
-/* What names addresses later. One event carries it for all, as with perf(1). */
-#define SIDE_BAND                                                                      \
-	(TALLY_ATTR_MMAP | TALLY_ATTR_MMAP2 | TALLY_ATTR_COMM | TALLY_ATTR_COMM_EXEC | \
-	 TALLY_ATTR_TASK)
-
 /* The flags that are the sampler's to decide. */
 #define OWN_FLAGS                                                                                 \
-	(SIDE_BAND | TALLY_ATTR_BUILD_ID | TALLY_ATTR_DISABLED | TALLY_ATTR_ENABLE_ON_EXEC |      \
+	(SAMPLER_SIDE_BAND | TALLY_ATTR_DISABLED | TALLY_ATTR_ENABLE_ON_EXEC |                    \
 	 TALLY_ATTR_INHERIT | TALLY_ATTR_FREQ | TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL | \
 	 TALLY_ATTR_USE_CLOCKID | TALLY_ATTR_WRITE_BACKWARD)
+
+#define READ_FORMAT \
+	(TALLY_READ_TIME_ENABLED | TALLY_READ_TIME_RUNNING | TALLY_READ_ID | TALLY_READ_LOST)
 
 /* What a name asks for is for this event alone, and so holds against what is asked for all. */
 static void set_rate(struct tally_attr *attr, const struct tally_event *event,
@@ -86,7 +80,6 @@ static void set_group_read(struct tally_attr *attr, const struct tally_event *ev
 
 static uint64_t own_flags(const struct plan *plan, bool first, bool leads)
 {
-	uint32_t opts = plan->opts.flags;
 	uint64_t flags = TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL;
 
 	/* Followers stay enabled: the leader switches them, by exec too, but never enables them. */
@@ -94,11 +87,20 @@ static uint64_t own_flags(const struct plan *plan, bool first, bool leads)
 		flags |= TALLY_ATTR_DISABLED | (plan->on_exec ? TALLY_ATTR_ENABLE_ON_EXEC : 0);
 	if (plan->inherit)
 		flags |= TALLY_ATTR_INHERIT;
+	/* One event carries it for all, as with perf(1). */
 	if (first)
-		flags |= SIDE_BAND | (opts & TALLY_SAMPLER_BUILD_ID ? TALLY_ATTR_BUILD_ID : 0);
-	if (!(opts & TALLY_SAMPLER_PERF_CLOCK))
-		flags |= TALLY_ATTR_USE_CLOCKID;
+		flags |= sampler_options_side_band(&plan->opts);
 	return flags;
+}
+
+/* Whether its samples have fields of its own to tell. */
+static bool has_payload(const struct tally_event *event)
+{
+	const struct tally_attr *attr = tally_event_attr(event);
+
+	if (attr->type == TALLY_TYPE_SOFTWARE)
+		return attr->config == TALLY_SW_BPF_OUTPUT;
+	return event_is_hit(event) && attr->type != TALLY_TYPE_BREAKPOINT;
 }
 
 static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *event,
@@ -109,13 +111,11 @@ static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *ev
 
 	*attr = *tally_event_attr(event);
 	attr->flags = (attr->flags & ~OWN_FLAGS) | own_flags(plan, i == 0, leads);
-	attr->sample_type |= SAMPLE_TYPE | plan->opts.sample_type;
-	if (plan->opts.flags & TALLY_SAMPLER_CALLCHAIN)
-		attr->sample_type |= TALLY_SAMPLE_CALLCHAIN;
+	attr->sample_type |= SAMPLE_TYPE;
+	sampler_options_apply(&plan->opts, has_payload(event), attr);
 	if (plan->count > 1)
 		attr->sample_type |= TALLY_SAMPLE_IDENTIFIER;
-	attr->read_format = TALLY_READ_ID | TALLY_READ_LOST;
-	attr->clockid = attr->flags & TALLY_ATTR_USE_CLOCKID ? CLOCK_MONOTONIC : 0;
+	attr->read_format = READ_FORMAT;
 	set_rate(attr, event, &plan->opts);
 	if (tally_event_reads_group(leader) && tally_event_group_size(leader) > 1)
 		set_group_read(attr, event);
@@ -127,16 +127,12 @@ int plan_init(struct plan *plan, const struct tally_events *events,
 	      struct tally_error *err)
 {
 	*plan = (struct plan){ .count = tally_events_count(events) };
-	int r = opts_read(&plan->opts, sizeof(plan->opts), KNOWN_FLAGS, opts, err);
+	int r = sampler_options_read(&plan->opts, opts, target, err);
 	if (r < 0)
 		return r;
 	r = tally_system_read(&plan->system, sizeof(plan->system), plan->opts.root, err);
 	if (r < 0)
 		return r;
-	if (target->scope == TALLY_SCOPE_CGROUP)
-		return error_set(
-			err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-			"a cgroup can be counted and not sampled: sample the CPUs instead");
 	plan->inherit = target_inherits(target) && !(plan->opts.flags & TALLY_SAMPLER_NO_INHERIT);
 	/* Threads at any CPU can share a ring with nobody, so that many would need as many rings. */
 	plan->per_cpu = plan->inherit || target->scope == TALLY_SCOPE_PROCESS;

@@ -16,11 +16,16 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "count/cgroup.h"
 #include "count/target.h"
 #include "event/open.h"
 #include "sample/plan.h"
 
-/* Words of a read(2): value, id, lost; in a group nr before them, and all three of each member. */
+/*
+ * Words of a read(2). One event: value, enabled, running, id, lost. A group: nr, enabled, running, and
+ * value, id, lost of each member.
+ */
+#define HEAD_WORDS   3
 #define MEMBER_WORDS 3
 
 /* A ring and whom it belongs to. */
@@ -41,6 +46,8 @@ struct tally_sampler {
 	int *fds;             /* [place * events + event] */
 	uint64_t *ids;        /* [event * places_room + place] */
 	uint32_t *place_ring; /* which ring a place writes to */
+	bool start_inexact;   /* the process ran while it was attached to */
+	int cgroup;           /* the descriptor of a cgroup's folder, -1: none */
 	uint32_t rings_count, alive;
 	struct shared_ring *rings;
 	struct pollfd *polled; /* by ring; fd -1: all that wrote to it have ended */
@@ -63,7 +70,7 @@ static int allocate(struct tally_sampler *s, uint32_t places, struct tally_error
 	s->place_ring = calloc(places, sizeof(*s->place_ring));
 	s->rings = calloc(places, sizeof(*s->rings));
 	s->polled = calloc(places, sizeof(*s->polled));
-	s->words = calloc(1 + MEMBER_WORDS * events, sizeof(*s->words));
+	s->words = calloc(HEAD_WORDS + MEMBER_WORDS * events, sizeof(*s->words));
 	if (!s->fds || !s->ids || !s->place_ring || !s->rings || !s->polled || !s->words)
 		return error_nomem(err, "the sampled events");
 	for (size_t i = 0; i < places * events; i++)
@@ -114,12 +121,17 @@ static int open_once(struct tally_sampler *s, uint32_t event, const struct tally
 	struct tally_event *e = tally_events_at(s->events, event);
 	struct tally_attr *attr = &s->plan.attrs[event];
 	const char *root = s->plan.opts.root;
+	const struct event_at at = {
+		.tid = s->cgroup >= 0 ? s->cgroup : place->tid,
+		.cpu = place->cpu,
+		.cgroup = s->cgroup >= 0,
+	};
 
-	int fd = event_open(e, attr, place->tid, place->cpu, group_fd, root, err);
+	int fd = event_open_at(e, attr, &at, group_fd, root, err);
 	if (fd == -EINVAL && attr->read_format & TALLY_READ_LOST) {
 		/* Unknown before Linux 6.0, which says no more than EINVAL. */
 		attr->read_format &= ~TALLY_READ_LOST;
-		fd = event_open(e, attr, place->tid, place->cpu, group_fd, root, err);
+		fd = event_open_at(e, attr, &at, group_fd, root, err);
 	}
 	return fd;
 }
@@ -156,7 +168,9 @@ static int add_ring(struct tally_sampler *s, uint32_t place, uint64_t bytes,
 {
 	struct shared_ring *shared = &s->rings[s->rings_count];
 	int fd = place_fds(s, place)[0];
-	int r = tally_ring_open(&shared->ring, fd, TALLY_OPTS(ring, .bytes = bytes), err);
+	uint32_t flags = s->plan.opts.flags & TALLY_SAMPLER_OVERWRITE ? TALLY_RING_OVERWRITE : 0;
+	int r = tally_ring_open(&shared->ring, fd, TALLY_OPTS(ring, .flags = flags, .bytes = bytes),
+				err);
 
 	s->ring_refused = r < 0;
 	if (r < 0)
@@ -271,11 +285,49 @@ static int open_until_stable(struct tally_sampler *s, const struct tally_target 
 		int r = open_places(s, target, &ring_bytes, err);
 		if (r < 0 && may_shrink(s, r, ring_bytes))
 			ring_bytes /= 2;
-		else if (r < 0 || tries++ == TARGET_TRIES ||
+		else if (r < 0 ||
 			 !target_grew(target, s->plan.opts.root, s->places, s->places_count))
 			return r;
+		else if (tries++ == TARGET_TRIES) {
+			s->start_inexact = true;
+			return 0;
+		}
 		close_all(s);
 	}
+}
+
+static int open_cgroup(struct tally_sampler *s, const struct tally_target *target,
+		       struct tally_error *err)
+{
+	if (target->scope != TALLY_SCOPE_CGROUP)
+		return 0;
+	s->cgroup = cgroup_open(target->cgroup, s->plan.opts.root, err);
+	return s->cgroup < 0 ? s->cgroup : 0;
+}
+
+/* Opens all while a process is held still, where that is wanted and possible. */
+static int open_held(struct tally_sampler *s, const struct tally_target *target,
+		     struct tally_error *err)
+{
+	const struct tally_freeze *freeze = s->plan.opts.freeze;
+	struct tally_freeze *own = NULL;
+	bool is_process = target->scope == TALLY_SCOPE_PROCESS && target->id > 0;
+
+	if (is_process && !freeze && !(s->plan.opts.flags & TALLY_SAMPLER_NO_STOP)) {
+		int r = tally_freeze_open(&own, target->id,
+					  TALLY_OPTS(freeze, .root = s->plan.opts.root), err);
+		if (r < 0)
+			return r;
+		freeze = own;
+	}
+	s->start_inexact = is_process && (!freeze || !tally_freeze_holds(freeze));
+	int r = open_cgroup(s, target, err);
+	if (r == 0)
+		r = open_until_stable(s, target, err);
+	tally_freeze_close(own);
+	if (r == -EBADF && s->cgroup >= 0)
+		r = cgroup_explain_folder(target->cgroup, err);
+	return r;
 }
 
 int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
@@ -286,12 +338,14 @@ int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 	if (!s)
 		return error_nomem(err, "the sampler");
 	s->events = events;
+	s->cgroup = -1;
 	int r = plan_init(&s->plan, events, target, opts, err);
 	if (r < 0)
 		goto fail;
-	r = open_until_stable(s, target, err);
+	r = open_held(s, target, err);
 	if (r < 0)
 		goto fail;
+	s->plan.opts.freeze = NULL; /* lent for this opening alone */
 	s->layouts = calloc(s->plan.count, sizeof(*s->layouts));
 	if (!s->layouts) {
 		r = error_nomem(err, "the sampler");
@@ -305,6 +359,11 @@ int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 fail:
 	tally_sampler_close(s);
 	return r;
+}
+
+bool tally_sampler_start_exact(const struct tally_sampler *s)
+{
+	return !s->start_inexact;
 }
 
 /* All descriptors, even when one fails; the first error. */
@@ -439,15 +498,15 @@ const char *tally_sampler_compromise(const struct tally_sampler *s)
 /* Reads one event's loss; 0 where it does not tell, as a pinned event that has no counter. */
 static int read_lost(struct tally_sampler *s, int fd, const struct tally_attr *attr, uint64_t *lost)
 {
-	size_t room = (1 + MEMBER_WORDS * (size_t)s->plan.count) * sizeof(*s->words);
+	size_t room = (HEAD_WORDS + MEMBER_WORDS * (size_t)s->plan.count) * sizeof(*s->words);
 
 	if (!(attr->read_format & TALLY_READ_LOST))
 		return 0;
 	ssize_t n = sys()->read(fd, s->words, room);
 	if (n < 0)
 		return (int)n;
-	/* In a group the leader, whose descriptor this is, stands first, behind the number. */
-	size_t at = (attr->read_format & TALLY_READ_GROUP ? 1 : 0) + MEMBER_WORDS - 1;
+	/* In a group the leader, whose descriptor this is, stands first, behind the head. */
+	size_t at = attr->read_format & TALLY_READ_GROUP ? HEAD_WORDS + 2 : 4;
 	if ((size_t)n >= (at + 1) * sizeof(*s->words))
 		*lost += s->words[at];
 	return 0;
@@ -472,6 +531,8 @@ void tally_sampler_close(struct tally_sampler *s)
 	if (!s)
 		return;
 	close_all(s);
+	if (s->cgroup >= 0)
+		sys()->close(s->cgroup);
 	free(s->layouts);
 	plan_done(&s->plan);
 	free(s);

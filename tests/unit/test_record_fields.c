@@ -699,6 +699,29 @@ static void registers_have_their_names(void)
 	}
 }
 
+/* What unwinding begins with is among them, and each has a name. */
+static void general_registers_can_unwind(void)
+{
+	static const struct {
+		const char *machine;
+		unsigned sp, ip, count;
+	} machines[] = {
+		{ "x86_64", 7, 8, 20 },   { "i686", 7, 8, 16 },    { "aarch64", 31, 32, 33 },
+		{ "armv7l", 13, 15, 16 }, { "riscv64", 2, 0, 32 }, { "ppc64le", 1, 32, 45 },
+		{ "s390x", 15, 33, 34 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
+		uint64_t mask = tally_regs_general(machines[i].machine);
+		check(mask >> machines[i].sp & 1 && mask >> machines[i].ip & 1);
+		check_int(__builtin_popcountll(mask), machines[i].count);
+		for (unsigned bit = 0; bit < 64; bit++)
+			if (mask >> bit & 1)
+				check(tally_reg_name(machines[i].machine, bit) != NULL);
+	}
+	check_u64(tally_regs_general("vax"), 0);
+}
+
 int main(void)
 {
 	tap_run(records_that_tell_what_else_happens);
@@ -713,5 +736,6 @@ int main(void)
 	tap_run(counts_that_lie_are_refused);
 	tap_run(data_sources_are_taken_apart);
 	tap_run(registers_have_their_names);
+	tap_run(general_registers_can_unwind);
 	return tap_end();
 }

@@ -4,10 +4,16 @@
  * be made to fail, and what was asked for can be looked at.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
 #include <tally/sampler.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -39,6 +45,9 @@ static struct {
 	int map_code;
 	int polls, poll_answer;
 	uint64_t lost;
+	int seized, let_go;
+	bool refuse_ptrace;
+	int cgroup_fd; /* of the folder that was opened last */
 	void (*on_open)(void);
 } fake;
 
@@ -77,6 +86,8 @@ static int fake_open_event(void *attr, pid_t pid, int cpu, int group_fd, unsigne
 	const struct tally_attr *a = attr;
 
 	check(flags & PERF_FLAG_FD_CLOEXEC);
+	if (flags & PERF_FLAG_PID_CGROUP)
+		fake.cgroup_fd = pid;
 	if (fake.on_open)
 		fake.on_open();
 	if (fails())
@@ -168,16 +179,20 @@ static ssize_t fake_read(int fd, void *buf, size_t len)
 	if (fd < FIRST_FD)
 		return sys_kernel.read(fd, buf, len);
 	struct fake_event *e = event_of(fd);
-	uint64_t words[8] = { 1, 100, 7, fake.lost, 200, 8, 1000 };
 	bool group = e->attr.read_format & TALLY_READ_GROUP;
+	bool lost = e->attr.read_format & TALLY_READ_LOST;
+	/* perf_event_open(2), "Reading results": times, then ids and losses. */
+	const uint64_t one[] = { 100, 50, 50, 7, fake.lost };
+	const uint64_t two[] = { 2, 50, 50, 100, 7, fake.lost, 200, 8, 1000 };
+	const uint64_t two_without[] = { 2, 50, 50, 100, 7, 200, 8 };
 
 	if (fails())
 		return fake.fail_code;
-	const uint64_t *from = group ? words : words + 1;
-	size_t n = group ? sizeof(uint64_t) * 7 : sizeof(uint64_t) * 3;
+	check((e->attr.read_format & 7) == 7);
+	const uint64_t *from = !group ? one : lost ? two : two_without;
+	size_t n = sizeof(uint64_t) * (group ? (lost ? 9 : 7) : (lost ? 5 : 4));
 	if (len < n)
 		return -ENOSPC;
-	words[0] = 2;
 	memcpy(buf, from, n);
 	return (ssize_t)n;
 }
@@ -196,11 +211,35 @@ static int fake_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 	return ready;
 }
 
+static long fake_ptrace(int request, pid_t pid, unsigned long addr, unsigned long data)
+{
+	(void)pid, (void)addr, (void)data;
+	if (request == PTRACE_SEIZE && fake.refuse_ptrace)
+		return -EPERM;
+	fake.seized += request == PTRACE_SEIZE;
+	fake.let_go += request == PTRACE_DETACH;
+	return 0;
+}
+
+static int fake_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
+{
+	(void)type, (void)options;
+	memset(info, 0, sizeof(*info));
+	info->si_pid = (pid_t)id;
+	info->si_status = PTRACE_EVENT_STOP << 8 | SIGTRAP;
+	return 0;
+}
+
+/* A freeze asks from a thread of its own, so that the table is made once. */
 const struct sys_table *sys(void)
 {
 	static struct sys_table table;
 
+	if (table.poll)
+		return &table;
 	table = sys_kernel;
+	table.ptrace = fake_ptrace;
+	table.waitid = fake_waitid;
 	table.perf_event_open = fake_open_event;
 	table.ioctl = fake_ioctl;
 	table.read = table.plain_read = fake_read;
@@ -486,7 +525,8 @@ static void look_at_attrs(struct tally_sampler *s)
 					      TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_CALLCHAIN |
 					      TALLY_SAMPLE_ADDR);
 	check_u64(second->sample_type, first->sample_type);
-	check_u64(first->read_format, TALLY_READ_ID | TALLY_READ_LOST);
+	check_u64(first->read_format, TALLY_READ_TIME_ENABLED | TALLY_READ_TIME_RUNNING |
+					      TALLY_READ_ID | TALLY_READ_LOST);
 	check_u64(first->sample_period, 4000);
 	check_u64(first->wakeup_events, 1 << 20); /* a quarter of a ring for two of 4000 a second */
 	check_u64(tally_sampler_layout(s, 1)->sample_type, second->sample_type);
@@ -594,7 +634,8 @@ static void look_at_read_group(struct tally_sampler *s)
 	uint64_t lost = 0;
 
 	check(leader->sample_type & TALLY_SAMPLE_READ);
-	check_u64(leader->read_format, TALLY_READ_ID | TALLY_READ_LOST | TALLY_READ_GROUP);
+	check_u64(leader->read_format, TALLY_READ_TIME_ENABLED | TALLY_READ_TIME_RUNNING |
+					       TALLY_READ_ID | TALLY_READ_LOST | TALLY_READ_GROUP);
 	check_u64(leader->sample_period, 4000);
 	check(!(follower->sample_type & TALLY_SAMPLE_READ));
 	check_u64(follower->sample_period, 0);
@@ -872,6 +913,289 @@ static void waiting_ends_with_the_last_thread(void)
 	with("page-faults", &process, (struct tally_sampler_opts){ 0 }, look_at_waiting);
 }
 
+static bool exact;
+
+static void look_at_exactness(struct tally_sampler *s)
+{
+	check_int(tally_sampler_start_exact(s), exact);
+	/* While it was opened, and not longer. */
+	check_int(fake.seized, exact ? 2 : 0);
+	check_int(fake.let_go, fake.seized);
+}
+
+static int seized_at_open;
+
+static void look_whether_held(void)
+{
+	seized_at_open = fake.seized - fake.let_go;
+}
+
+static void a_process_is_held_while_it_is_opened(void)
+{
+	static const struct {
+		bool refuse, exact;
+		uint32_t flags;
+	} cases[] = { { false, true, 0 },
+		      { true, false, 0 },
+		      { false, false, TALLY_SAMPLER_NO_STOP } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		fake_reset();
+		make_root(ROOT);
+		add_thread(77, 77);
+		add_thread(77, 78);
+		exact = cases[i].exact;
+		fake.refuse_ptrace = cases[i].refuse;
+		fake.on_open = look_whether_held;
+		with("page-faults", &process,
+		     (struct tally_sampler_opts){ .flags = cases[i].flags }, look_at_exactness);
+		check_int(seized_at_open, exact ? 2 : 0);
+	}
+	/* Others need none. */
+	fake_reset();
+	make_root(ROOT);
+	exact = true;
+	struct tally_sampler_opts none = { 0 };
+	struct tally_events *events = events_of("page-faults");
+	struct tally_sampler *s = open_with(events, &thread, &none);
+	check(s && tally_sampler_start_exact(s));
+	check_int(fake.seized, 0);
+	tally_sampler_close(s);
+	tally_events_free(events);
+	fakeroot_remove(&root);
+}
+
+static void a_freeze_may_be_shared(void)
+{
+	struct tally_events *events;
+	struct tally_freeze *freeze = NULL;
+	struct tally_error err = { 0 };
+
+	fake_reset();
+	make_root(ROOT);
+	add_thread(77, 77);
+	events = events_of("page-faults");
+	require(tally_freeze_open(&freeze, 77, TALLY_OPTS(freeze, .root = root.path), &err) == 0);
+	for (int i = 0; i < 2; i++) {
+		struct tally_sampler_opts opts = { .freeze = freeze };
+		struct tally_sampler *s = open_with(events, &process, &opts);
+		check(s && tally_sampler_start_exact(s));
+		check_int(fake.seized, 1);
+		check_int(fake.let_go, 0);
+		tally_sampler_close(s);
+	}
+	tally_freeze_close(freeze);
+	check_int(fake.let_go, 1);
+	tally_events_free(events);
+	fakeroot_remove(&root);
+}
+
+static void look_at_cgroup(struct tally_sampler *s)
+{
+	char path[PATH_MAX], link[64];
+	struct stat folder, opened;
+
+	check_int(tally_sampler_rings(s), 4);
+	check_int(fake.opened, 8);
+	for (int i = 0; i < 8; i++) {
+		check_int(fake.events[i].tid, fake.cgroup_fd);
+		check_int(fake.events[i].cpu, i / 2);
+		check_u64(fake.events[i].attr.flags & TALLY_ATTR_INHERIT, 0);
+	}
+	snprintf(path, sizeof(path), "%s/cg/one/two", root.path);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fake.cgroup_fd);
+	check_int(stat(path, &folder), 0);
+	check_int(stat(link, &opened), 0);
+	check_u64(opened.st_ino, folder.st_ino);
+}
+
+static void a_cgroup_is_sampled_on_all_cpus(void)
+{
+	const struct tally_target group = { .scope = TALLY_SCOPE_CGROUP, .cgroup = "one/two" };
+
+	fake_reset();
+	make_root(ROOT);
+	fakeroot_file(&root, "/proc/self/mounts", "cgroup2 /cg cgroup2 rw 0 0\n");
+	fakeroot_file(&root, "/cg/one/two/cgroup.procs", "");
+	with("page-faults,context-switches", &group, (struct tally_sampler_opts){ 0 },
+	     look_at_cgroup);
+	check(fcntl(fake.cgroup_fd, F_GETFD) < 0);
+}
+
+static struct tally_attr expected_attrs[2];
+
+static void look_at_expected(struct tally_sampler *s)
+{
+	(void)s;
+	for (int i = 0; i < 2; i++) {
+		const struct tally_attr *got = &fake.events[i].attr, *want = &expected_attrs[i];
+		check_u64(got->flags, want->flags);
+		check_u64(got->sample_type, want->sample_type);
+		check_u64(got->branch_sample_type, want->branch_sample_type);
+		check_u64(got->sample_regs_user, want->sample_regs_user);
+		check_u64(got->sample_regs_intr, want->sample_regs_intr);
+		check_u64(got->sample_stack_user, want->sample_stack_user);
+		check_u64(got->sample_max_stack, want->sample_max_stack);
+		check_u64(got->sig_data, want->sig_data);
+		check_int(got->clockid, want->clockid);
+	}
+}
+
+/* What an option sets beyond the rest, in both events or in the first, by perf_event_open(2). */
+static void each_option_is_in_the_attr(void)
+{
+	static const struct {
+		const struct tally_target *target;
+		struct tally_sampler_opts opts;
+		struct tally_attr both, first;
+	} cases[] = {
+		{ &process, { 0 }, { 0 }, { 0 } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_OVERWRITE },
+		  { .flags = TALLY_ATTR_WRITE_BACKWARD },
+		  { 0 } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_INHERIT_STAT },
+		  { .flags = TALLY_ATTR_INHERIT_STAT },
+		  { 0 } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_DATA },
+		  { .sample_type = TALLY_SAMPLE_ADDR | TALLY_SAMPLE_DATA_SRC },
+		  { .flags = TALLY_ATTR_MMAP_DATA } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_CALLCHAIN | TALLY_SAMPLER_NO_USER_CHAIN,
+		    .stack_bytes = 65528,
+		    .regs_user = 0x180,
+		    .max_stack = 20 },
+		  { .flags = TALLY_ATTR_EXCLUDE_CALLCHAIN_USER,
+		    .sample_type = TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_REGS_USER |
+				   TALLY_SAMPLE_STACK_USER,
+		    .sample_regs_user = 0x180,
+		    .sample_stack_user = 65528,
+		    .sample_max_stack = 20 },
+		  { 0 } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_NO_KERNEL_CHAIN,
+		    .regs_intr = 6,
+		    .branch_sample_type = TALLY_BRANCH_ANY },
+		  { .flags = TALLY_ATTR_EXCLUDE_CALLCHAIN_KERNEL,
+		    .sample_type = TALLY_SAMPLE_REGS_INTR | TALLY_SAMPLE_BRANCH_STACK,
+		    .branch_sample_type = TALLY_BRANCH_ANY,
+		    .sample_regs_intr = 6 },
+		  { 0 } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_SWITCHES | TALLY_SAMPLER_NAMESPACES |
+			     TALLY_SAMPLER_CGROUPS | TALLY_SAMPLER_BPF | TALLY_SAMPLER_TEXT_POKES |
+			     TALLY_SAMPLER_BUILD_ID },
+		  { .sample_type = TALLY_SAMPLE_CGROUP },
+		  { .flags = TALLY_ATTR_CONTEXT_SWITCH | TALLY_ATTR_NAMESPACES | TALLY_ATTR_CGROUP |
+			     TALLY_ATTR_KSYMBOL | TALLY_ATTR_BPF_EVENT | TALLY_ATTR_TEXT_POKE |
+			     TALLY_ATTR_BUILD_ID } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_USE_CLOCKID, .clockid = CLOCK_BOOTTIME },
+		  { .clockid = CLOCK_BOOTTIME - CLOCK_MONOTONIC },
+		  { 0 } },
+		{ &process,
+		  { .flags = TALLY_SAMPLER_SIGTRAP, .sig_data = 0x1234567890 },
+		  { .flags = TALLY_ATTR_SIGTRAP | TALLY_ATTR_REMOVE_ON_EXEC,
+		    .sig_data = 0x1234567890 },
+		  { 0 } },
+		{ &process,
+		  { .sample_type = TALLY_SAMPLE_PHYS_ADDR | TALLY_SAMPLE_WEIGHT_STRUCT },
+		  { .sample_type = TALLY_SAMPLE_PHYS_ADDR | TALLY_SAMPLE_WEIGHT_STRUCT },
+		  { 0 } },
+		/* Neither of the two has fields of its own. */
+		{ &process, { .flags = TALLY_SAMPLER_RAW }, { 0 }, { 0 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (int e = 0; e < 2; e++) {
+			const struct tally_attr *more = &cases[i].both;
+			expected_attrs[e] = *more;
+			expected_attrs[e].flags |= TALLY_ATTR_DISABLED | TALLY_ATTR_INHERIT |
+						   TALLY_ATTR_FREQ | TALLY_ATTR_WATERMARK |
+						   TALLY_ATTR_SAMPLE_ID_ALL |
+						   TALLY_ATTR_USE_CLOCKID |
+						   TALLY_ATTR_EXCLUDE_GUEST;
+			expected_attrs[e].sample_type |= TALLY_SAMPLE_IP | TALLY_SAMPLE_TID |
+							 TALLY_SAMPLE_TIME | TALLY_SAMPLE_PERIOD |
+							 TALLY_SAMPLE_CPU | TALLY_SAMPLE_IDENTIFIER;
+			expected_attrs[e].clockid += CLOCK_MONOTONIC;
+		}
+		expected_attrs[0].flags |= cases[i].first.flags | TALLY_ATTR_MMAP |
+					   TALLY_ATTR_MMAP2 | TALLY_ATTR_COMM |
+					   TALLY_ATTR_COMM_EXEC | TALLY_ATTR_TASK;
+		fake_reset();
+		make_root(ROOT);
+		add_thread(77, 77);
+		with("page-faults,context-switches", cases[i].target, cases[i].opts,
+		     look_at_expected);
+	}
+}
+
+static void look_at_registers(struct tally_sampler *s)
+{
+	struct utsname host;
+	uint64_t mask = fake.events[0].attr.sample_regs_user;
+
+	(void)s;
+	check_int(uname(&host), 0);
+	check_u64(mask, tally_regs_general(host.machine));
+	check(mask != 0);
+}
+
+static void a_copy_of_the_stack_brings_the_registers(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults", &self, (struct tally_sampler_opts){ .stack_bytes = 8192 },
+	     look_at_registers);
+}
+
+static void options_that_contradict_each_other_are_refused(void)
+{
+	static const struct {
+		const struct tally_target *target;
+		struct tally_sampler_opts opts;
+		const char *text;
+	} cases[] = {
+		{ &all_cpus, { .flags = TALLY_SAMPLER_SIGTRAP }, "SIGTRAP is for threads" },
+		{ &command, { .flags = TALLY_SAMPLER_SIGTRAP }, "exec" },
+		{ &self, { .flags = TALLY_SAMPLER_INHERIT_STAT }, "INHERIT_STAT" },
+		{ &command,
+		  { .flags = TALLY_SAMPLER_INHERIT_STAT | TALLY_SAMPLER_NO_INHERIT },
+		  "INHERIT_STAT" },
+		{ &self,
+		  { .flags = TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_USE_CLOCKID },
+		  "PERF_CLOCK" },
+		{ &self, { .clockid = 1 }, "USE_CLOCKID" },
+		{ &self, { .sig_data = 1 }, "sig_data" },
+		{ &self, { .reserved = 1 }, "reserved" },
+		{ &self, { .stack_bytes = 65536 }, "65528" },
+		{ &self, { .stack_bytes = 12 }, "multiple of 8" },
+		{ &self, { .max_stack = 65536 }, "65535" },
+		{ &self, { .sample_type = TALLY_SAMPLE_STACK_USER }, "stack_bytes" },
+		{ &self, { .sample_type = TALLY_SAMPLE_AUX }, "AUX" },
+	};
+	struct tally_events *events;
+	struct tally_sampler *s = NULL;
+
+	fake_reset();
+	make_root(ROOT);
+	events = events_of("page-faults");
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct tally_sampler_opts opts = cases[i].opts;
+		struct tally_error err = { 0 };
+		opts.size = sizeof(opts);
+		opts.root = root.path;
+		check_int(tally_sampler_open(&s, events, cases[i].target, &opts, &err), -EINVAL);
+		check_has(err.text, cases[i].text);
+	}
+	check_int(fake.opened, 0);
+	tally_events_free(events);
+	fakeroot_remove(&root);
+}
+
 static void options_are_checked(void)
 {
 	struct tally_events *events = events_of("page-faults");
@@ -914,6 +1238,12 @@ int main(void)
 	tap_run(many_cpus_do_not_take_all_memory);
 	tap_run(all_events_are_switched);
 	tap_run(waiting_ends_with_the_last_thread);
+	tap_run(a_process_is_held_while_it_is_opened);
+	tap_run(a_freeze_may_be_shared);
+	tap_run(a_cgroup_is_sampled_on_all_cpus);
+	tap_run(each_option_is_in_the_attr);
+	tap_run(a_copy_of_the_stack_brings_the_registers);
+	tap_run(options_that_contradict_each_other_are_refused);
 	tap_run(options_are_checked);
 	return tap_end();
 }
