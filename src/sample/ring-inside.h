@@ -6,6 +6,8 @@
 #include <linux/perf_event.h>
 #include <tally/ring.h>
 
+#include "sample/cancel.h"
+
 /* The AUX area, which has places of its own in the first page. */
 struct aux_area {
 	const unsigned char *data; /* NULL: none */
@@ -22,8 +24,7 @@ struct tally_ring {
 	void *wrapped;     /* a record that goes around the end, whole */
 	size_t map_len;    /* 0: memory of the caller's */
 	int fd;
-	int cancel_fd;  /* -1: none */
-	bool cancelled; /* atomic: not yet seen by a wait */
+	struct cancel cancel;
 	bool overwrite; /* position and head then are those of the snapshot: [position, head) is read */
 	uint64_t newest; /* the head of the last snapshot */
 	struct aux_area aux;
@@ -39,6 +40,12 @@ int ring_spans(const unsigned char *data, uint64_t size, uint64_t position, uint
 
 /* Looks at the head. How many bytes there are to read, or more than the size: a head that lies. */
 uint64_t ring_look(struct tally_ring *ring);
+
+/* tally_ring_next() up to a head that was taken before. */
+int ring_next_to(struct tally_ring *ring, uint64_t head, const struct tally_record_header **header);
+
+/* Gives the space before `position` back to the kernel. */
+void ring_release_to(struct tally_ring *ring, uint64_t position);
 
 /*
  * Acquire: pairs with the smp_wmb() between the kernel's stores of records and of data_head

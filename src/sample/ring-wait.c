@@ -12,26 +12,7 @@
 
 int tally_ring_cancel(struct tally_ring *ring)
 {
-	const uint64_t one = 1;
-
-	if (ring->cancel_fd < 0)
-		return -EINVAL;
-	/* Release: pairs with the exchange of the waiting thread. */
-	__atomic_store_n(&ring->cancelled, true, __ATOMIC_RELEASE);
-	ssize_t n = sys()->write(ring->cancel_fd, &one, sizeof(one));
-	return n == -EAGAIN || n > 0 ? 0 : (int)n; /* EAGAIN: it is as full as can be */
-}
-
-/* Whether it was cancelled since the last time; the flag is looked at so that data cannot hide it. */
-static bool take_cancel(struct tally_ring *ring)
-{
-	uint64_t count;
-
-	if (ring->cancel_fd < 0 || !__atomic_load_n(&ring->cancelled, __ATOMIC_RELAXED) ||
-	    !__atomic_exchange_n(&ring->cancelled, false, __ATOMIC_ACQ_REL))
-		return false;
-	(void)sys()->read(ring->cancel_fd, &count, sizeof(count));
-	return true;
+	return cancel_send(&ring->cancel);
 }
 
 /* What is left until the deadline, rounded up, for poll(2). */
@@ -45,12 +26,12 @@ static int left_ms(uint64_t deadline)
 /* One poll(2). 0: look again, or the time is up. */
 static int wait_once(struct tally_ring *ring, int timeout_ms)
 {
-	struct pollfd fds[2] = { { ring->fd, POLLIN, 0 }, { ring->cancel_fd, POLLIN, 0 } };
+	struct pollfd fds[2] = { { ring->fd, POLLIN, 0 }, { ring->cancel.fd, POLLIN, 0 } };
 	int r = sys()->poll(fds, 2, timeout_ms);
 
 	if (r < 0)
 		return r;
-	if (take_cancel(ring))
+	if (cancel_taken(&ring->cancel))
 		return -ECANCELED;
 	if (ring_look(ring))
 		return 1;
@@ -62,7 +43,7 @@ int tally_ring_wait(struct tally_ring *ring, int timeout_ms)
 {
 	uint64_t deadline = 0;
 
-	if (take_cancel(ring))
+	if (cancel_taken(&ring->cancel))
 		return -ECANCELED;
 	if (ring_look(ring))
 		return 1;
@@ -79,7 +60,7 @@ int tally_ring_wait(struct tally_ring *ring, int timeout_ms)
 int tally_ring_next_wait(struct tally_ring *ring, int timeout_ms,
 			 const struct tally_record_header **header)
 {
-	if (take_cancel(ring))
+	if (cancel_taken(&ring->cancel))
 		return -ECANCELED;
 	int r = tally_ring_next(ring, header);
 	if (r)

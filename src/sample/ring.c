@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,21 +37,19 @@ static int ring_new(struct tally_ring **out, int fd, uint32_t flags, struct tall
 	if (!ring)
 		return error_nomem(err, "a ring");
 	ring->fd = fd;
-	ring->cancel_fd = -1;
+	ring->cancel = CANCEL_NONE;
 	ring->wrapped = malloc(LONGEST_RECORD);
 	ring->overwrite = flags & TALLY_RING_OVERWRITE;
 	if (!ring->wrapped) {
 		free(ring);
 		return error_nomem(err, "a ring");
 	}
-	if (flags & TALLY_RING_CANCELLABLE)
-		ring->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (flags & TALLY_RING_CANCELLABLE && ring->cancel_fd < 0) {
-		int code = -errno;
-		tally_ring_close(ring);
-		return error_set(err, code,
-				 code == -ENOMEM ? TALLY_CAUSE_MEMORY : TALLY_CAUSE_FD_LIMIT,
-				 "no eventfd to cancel waits with: %s", strerror(-code));
+	if (flags & TALLY_RING_CANCELLABLE) {
+		int r = cancel_open(&ring->cancel, err);
+		if (r < 0) {
+			tally_ring_close(ring);
+			return r;
+		}
 	}
 	*out = ring;
 	return 0;
@@ -257,6 +254,19 @@ int tally_ring_next(struct tally_ring *ring, const struct tally_record_header **
 	return 1;
 }
 
+int ring_next_to(struct tally_ring *ring, uint64_t head, const struct tally_record_header **header)
+{
+	if (head == ring->position)
+		return 0;
+	ring->head = head;
+	return tally_ring_next(ring, header);
+}
+
+void ring_release_to(struct tally_ring *ring, uint64_t position)
+{
+	ring_store_release(&ring->page->data_tail, position);
+}
+
 void tally_ring_release(struct tally_ring *ring)
 {
 	give_back(ring);
@@ -352,8 +362,7 @@ void tally_ring_close(struct tally_ring *ring)
 		sys()->munmap((void *)(uintptr_t)ring->aux.data, ring->aux.size);
 	if (ring->map_len)
 		sys()->munmap(ring->page, ring->map_len);
-	if (ring->cancel_fd >= 0)
-		sys()->close(ring->cancel_fd);
+	cancel_close(&ring->cancel);
 	free(ring->wrapped);
 	free(ring);
 }
