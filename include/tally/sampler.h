@@ -6,14 +6,23 @@
  * CPU share its ring. Every record carries TIME, TID and, with several events, IDENTIFIER, so that
  * a record's event is found by its id. Besides the samples the rings carry the side-band that names
  * addresses later: MMAP2, COMM, FORK, EXIT.
+ *
+ *	tally_sampler_open(&s, events, &target, NULL, &err);
+ *	tally_sampler_enable(s);
+ *	while (tally_sampler_next(s, -1, &got) > 0)
+ *		look_at(got->record, got->event);
+ *
+ * Signals instead of rings: TALLY_SAMPLER_SIGTRAP here, and those of a descriptor in signal.h.
  */
 #ifndef TALLY_SAMPLER_H
 #define TALLY_SAMPLER_H
 
 #include <tally/api.h>
+#include <tally/count.h>
 #include <tally/error.h>
 #include <tally/event.h>
 #include <tally/freeze.h>
+#include <tally/record.h>
 #include <tally/ring.h>
 #include <tally/target.h>
 
@@ -134,6 +143,26 @@ TALLY_API int tally_sampler_enable(struct tally_sampler *sampler);
 TALLY_API int tally_sampler_disable(struct tally_sampler *sampler);
 
 /*
+ * Changes the period of the i-th event, in events a sample, or its frequency, in samples a second, while
+ * it samples; with which of the two it was opened it stays. Software clocks are held to what
+ * tally_sampler_rate() says, and all to kernel.perf_event_max_sample_rate. When it takes effect and
+ * whom it does not reach (threads and children that are followed already) is as with
+ * tally_counter_set_period().
+ * Errors: -EINVAL for 0, for 2^63 and more, for an event of the other kind, one that does not sample,
+ * and beyond the list; -errno of ioctl(2), having tried all places. Since: 0.1
+ */
+TALLY_API int tally_sampler_set_period(struct tally_sampler *sampler, uint32_t event,
+				       uint64_t period);
+TALLY_API int tally_sampler_set_freq(struct tally_sampler *sampler, uint32_t event, uint64_t freq);
+
+/*
+ * Reads what the i-th event has counted, as tally_counter_read() would, summed over its places.
+ * Errors: -EINVAL beyond the list; -errno of read(2). Since: 0.1
+ */
+TALLY_API int tally_sampler_read(struct tally_sampler *sampler, uint32_t event,
+				 struct tally_count *out);
+
+/*
  * Waits until a ring passes its watermark. Returns 1; 0 after `timeout_ms` (rings may hold records
  * all the same: drain them at least every 250 ms); -EPIPE when every sampled task has ended (drain
  * once more: the last records are in the rings); -EINTR when a signal came. Allocates nothing.
@@ -141,9 +170,48 @@ TALLY_API int tally_sampler_disable(struct tally_sampler *sampler);
  */
 TALLY_API int tally_sampler_wait(struct tally_sampler *sampler, int timeout_ms);
 
-/* The rings, to drain. Since: 0.1 */
+/*
+ * Ends the wait (tally_sampler_wait, tally_sampler_next) that is going on in another thread with
+ * -ECANCELED, or else the next one. Async-signal-safe. Errors: -EINVAL without
+ * TALLY_SAMPLER_CANCELLABLE. Since: 0.1
+ */
+TALLY_API int tally_sampler_cancel(struct tally_sampler *sampler);
+
+/* A record and whose it is. Borrowed until the next call of tally_sampler_next(). */
+struct tally_sampled {
+	const struct tally_record *record; /* decoded */
+	uint32_t event; /* its index in the list; UINT32_MAX: its id is none of the sampler's */
+	uint32_t ring;
+	int32_t cpu; /* that the ring belongs to; -1: a thread's */
+	uint32_t reserved;
+};
+
+/*
+ * The next record of all rings, in the order of time, waiting for it `timeout_ms` at most; negative: for
+ * ever. What it takes is allocated when the sampler is opened; records stay in their rings.
+ *
+ * It works in rounds: when a ring passes its watermark, 250 ms after the last round, or when the time is
+ * up, all rings are looked at. A round gives what is older than 1 ms; what is younger stays in its ring
+ * for the next one, so that a record that another CPU is just writing is not overtaken (its delay is 1 ms,
+ * or a round). After tally_sampler_disable(), at the end, and with TALLY_SAMPLER_PERF_CLOCK, which nobody
+ * else can read, a round gives all there is.
+ *
+ * What can still come late is counted in tally_sampler_account.disordered: records of an interrupt that
+ * came while the kernel wrote another, which lie in the ring before it, some microseconds younger; and
+ * those of a CPU that the hypervisor took away for longer than 1 ms in the middle of a record.
+ *
+ * Returns 1 with `*out`; 0 at the time-out; -EPIPE when every sampled task has ended and all has been
+ * given; -ECANCELED after tally_sampler_cancel(); -EINTR when a signal came; -EBADMSG for bytes that are
+ * no record: the rest of that ring's round is given up, and the next call goes on. -EINVAL with
+ * TALLY_SAMPLER_OVERWRITE. Not to be mixed with draining the rings. One thread at a time. Since: 0.1
+ */
+TALLY_API int tally_sampler_next(struct tally_sampler *sampler, int timeout_ms,
+				 const struct tally_sampled **out);
+
+/* The rings, to drain, and the CPU that one belongs to (-1: a thread's). Since: 0.1 */
 TALLY_API uint32_t tally_sampler_rings(const struct tally_sampler *sampler);
 TALLY_API struct tally_ring *tally_sampler_ring(const struct tally_sampler *sampler, uint32_t i);
+TALLY_API int32_t tally_sampler_ring_cpu(const struct tally_sampler *sampler, uint32_t i);
 
 /* The layout of the i-th event's records, and its attr as the kernel took it. Borrowed. Since: 0.1
  */
@@ -171,6 +239,41 @@ TALLY_API const char *tally_sampler_compromise(const struct tally_sampler *sampl
  * 0.1
  */
 TALLY_API int tally_sampler_lost(struct tally_sampler *sampler, uint64_t *lost);
+
+/*
+ * What did not come, and what did. All but lost_format is from the records that tally_sampler_next() has
+ * given or tally_sampler_note() was shown.
+ */
+struct tally_sampler_account {
+	uint64_t records, samples; /* samples among the records */
+	/* Best known: lost_samples, and the larger of lost_records and lost_format. */
+	uint64_t lost;
+	/*
+	 * Told by LOST records, of the ring: the kernel has whichever event writes next tell them, so
+	 * that only their sum over all events says something.
+	 */
+	uint64_t lost_records;
+	uint64_t lost_samples; /* told by LOST_SAMPLES: what hardware could not keep [4.2] */
+	uint64_t lost_format;  /* what the event says that found no room, up to now [6.0] */
+	uint64_t throttled; /* how often it came too often, and was stopped until the next tick */
+	uint64_t throttled_ns; /* how long, of the times that are over */
+	uint64_t disordered;   /* given later than a younger one; in the sum of all events only */
+};
+
+/*
+ * The account of the i-th event; of UINT32_MAX that of all together.
+ *   out_size  sizeof *out, as the caller compiled it, so that the struct may grow.
+ * Errors: -EINVAL beyond the list; -errno of read(2). Since: 0.1
+ */
+TALLY_API int tally_sampler_account(struct tally_sampler *sampler, uint32_t event,
+				    struct tally_sampler_account *out, size_t out_size);
+
+/*
+ * Takes a record into the account, for who drains the rings himself: those of the types LOST,
+ * LOST_SAMPLES, THROTTLE and UNTHROTTLE are enough for all but `records` and `samples`. Errors: those of
+ * tally_record_decode. Since: 0.1
+ */
+TALLY_API int tally_sampler_note(struct tally_sampler *sampler, const void *record, size_t len);
 
 /* Closes everything. NULL is fine. Since: 0.1 */
 TALLY_API void tally_sampler_close(struct tally_sampler *sampler);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "count/target.h"
 #include "event/event.h"
+#include "event/open.h"
 #include "sample/options.h"
 #include "sample/plan.h"
 
@@ -78,19 +79,14 @@ static void set_group_read(struct tally_attr *attr, const struct tally_event *ev
 	}
 }
 
-static uint64_t own_flags(const struct plan *plan, bool first, bool leads)
+static uint64_t own_flags(const struct plan *plan, bool inherit, bool leads)
 {
 	uint64_t flags = TALLY_ATTR_WATERMARK | TALLY_ATTR_SAMPLE_ID_ALL;
 
 	/* Followers stay enabled: the leader switches them, by exec too, but never enables them. */
 	if (leads)
 		flags |= TALLY_ATTR_DISABLED | (plan->on_exec ? TALLY_ATTR_ENABLE_ON_EXEC : 0);
-	if (plan->inherit)
-		flags |= TALLY_ATTR_INHERIT;
-	/* One event carries it for all, as with perf(1). */
-	if (first)
-		flags |= sampler_options_side_band(&plan->opts);
-	return flags;
+	return flags | (inherit ? TALLY_ATTR_INHERIT : 0);
 }
 
 /* Whether its samples have fields of its own to tell. */
@@ -103,14 +99,13 @@ static bool has_payload(const struct tally_event *event)
 	return event_is_hit(event) && attr->type != TALLY_TYPE_BREAKPOINT;
 }
 
-static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *event,
-		     const struct tally_event *leader)
+static void set_attr(const struct plan *plan, struct plan_stream *stream, bool inherit)
 {
-	struct tally_attr *attr = &plan->attrs[i];
-	bool leads = leader == event;
+	const struct tally_event *event = plan->events[stream->event];
+	const struct tally_event *leader = plan->events[tally_event_leader(event)];
+	struct tally_attr *attr = &stream->attr;
 
-	*attr = *tally_event_attr(event);
-	attr->flags = (attr->flags & ~OWN_FLAGS) | own_flags(plan, i == 0, leads);
+	attr->flags = (attr->flags & ~OWN_FLAGS) | own_flags(plan, inherit, leader == event);
 	attr->sample_type |= SAMPLE_TYPE;
 	sampler_options_apply(&plan->opts, has_payload(event), attr);
 	if (plan->count > 1)
@@ -120,6 +115,79 @@ static void set_attr(struct plan *plan, uint32_t i, const struct tally_event *ev
 	if (tally_event_reads_group(leader) && tally_event_group_size(leader) > 1)
 		set_group_read(attr, event);
 	plan_clamp(plan, attr);
+}
+
+/* The kernel wants all of a group to agree on inherit, and not all events can be. */
+static bool group_follows(const struct plan *plan, const struct parts *group)
+{
+	bool all = true;
+
+	for (uint32_t m = 0; m < group->members; m++)
+		all = all && event_can_follow(group->events[m], plan->opts.root);
+	for (uint32_t m = 0; !all && plan->inherit && m < group->members; m++)
+		event_stays_alone(group->events[m]);
+	return all;
+}
+
+static int add_streams(struct plan *plan, uint32_t g, struct tally_error *err)
+{
+	const struct parts *group = &plan->groups[g];
+	uint32_t more = group->layers * group->members, leader = 0;
+	bool inherit = plan->inherit && group_follows(plan, group);
+	struct plan_stream *grown = realloc(plan->streams, ((size_t)plan->streams_count + more) *
+								   sizeof(*plan->streams));
+
+	if (!grown)
+		return error_nomem(err, "the events to sample");
+	plan->streams = grown;
+	for (uint32_t i = 0; i < more; i++) {
+		uint32_t layer = i / group->members, member = i % group->members;
+		struct tally_event_part part;
+		if (!parts_of(group, layer, member, &part))
+			continue;
+		leader = member ? leader : plan->streams_count;
+		plan->streams[plan->streams_count] = (struct plan_stream){
+			.event = tally_event_index(group->events[member]),
+			.leader = leader,
+			.group = g,
+			.layer = layer,
+			.attr = part.attr,
+		};
+		set_attr(plan, &plan->streams[plan->streams_count++], inherit);
+	}
+	return 0;
+}
+
+/*
+ * All records of a ring tell id and time at the same places, so that they can be told apart and put
+ * in order: what one event's own attr asks for there, all have.
+ */
+static void align_ids(struct plan *plan)
+{
+	const uint64_t ids = TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | TALLY_SAMPLE_IDENTIFIER;
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < plan->streams_count; i++)
+		any |= plan->streams[i].attr.sample_type & ids;
+	for (uint32_t i = 0; i < plan->streams_count; i++)
+		plan->streams[i].attr.sample_type |= any;
+}
+
+static int add_groups(struct plan *plan, const struct tally_target *target, struct tally_error *err)
+{
+	for (uint32_t i = 0, size; i < plan->count; i += size) {
+		size = tally_event_group_size(plan->events[i]);
+		struct parts *group = &plan->groups[plan->groups_count++];
+		int r = parts_init(group, &plan->events[i], size, target, err);
+		if (r == 0)
+			r = add_streams(plan, plan->groups_count - 1, err);
+		if (r < 0)
+			return r;
+	}
+	for (uint32_t i = plan->streams_count; i-- > 0;)
+		plan->first[plan->streams[i].event] = i;
+	align_ids(plan);
+	return 0;
 }
 
 int plan_init(struct plan *plan, const struct tally_events *events,
@@ -137,13 +205,54 @@ int plan_init(struct plan *plan, const struct tally_events *events,
 	/* Threads at any CPU can share a ring with nobody, so that many would need as many rings. */
 	plan->per_cpu = plan->inherit || target->scope == TALLY_SCOPE_PROCESS;
 	plan->on_exec = target->scope == TALLY_SCOPE_COMMAND;
-	plan->attrs = calloc(plan->count, sizeof(*plan->attrs));
-	if (!plan->attrs)
+	plan->side_band = sampler_options_side_band(&plan->opts);
+	plan->events = calloc(plan->count, sizeof(struct tally_event *));
+	plan->groups = calloc(plan->count, sizeof(*plan->groups));
+	plan->first = calloc(plan->count, sizeof(*plan->first));
+	if (!plan->events || !plan->groups || !plan->first)
 		return error_nomem(err, "the events to sample");
-	for (uint32_t i = 0; i < plan->count; i++) {
-		const struct tally_event *event = tally_events_at(events, i);
-		set_attr(plan, i, event, tally_events_at(events, tally_event_leader(event)));
+	for (uint32_t i = 0; i < plan->count; i++)
+		plan->events[i] = tally_events_at(events, i);
+	return add_groups(plan, target, err);
+}
+
+/* Notes where the streams of a group are opened, by where its parts count. */
+static int spread_group(const struct plan *plan, uint32_t g, const struct tally_place *list,
+			uint32_t count, bool *here, struct tally_error *err)
+{
+	uint32_t spread = count, p = 0;
+	struct tally_place *places = calloc(count, sizeof(*places));
+
+	if (!places)
+		return error_nomem(err, "the list of threads and CPUs");
+	memcpy(places, list, count * sizeof(*places));
+	int r = parts_spread(&plan->groups[g], plan->opts.root, &places, &spread, err);
+	/* Both lists have the same order. */
+	for (uint32_t i = 0; r == 0 && i < spread; i++) {
+		while (list[p].tid != places[i].tid || list[p].cpu != places[i].cpu)
+			p++;
+		bool *row = &here[(size_t)p * plan->streams_count];
+		for (uint32_t s = 0; s < plan->streams_count; s++)
+			if (plan->streams[s].group == g && plan->streams[s].layer == places[i].part)
+				row[s] = true;
 	}
+	free(places);
+	return r;
+}
+
+int plan_spread(const struct plan *plan, const struct tally_place *list, uint32_t count,
+		bool **here, struct tally_error *err)
+{
+	bool *rows = calloc((size_t)count * plan->streams_count, sizeof(*rows));
+	int r = rows ? 0 : error_nomem(err, "the list of threads and CPUs");
+
+	for (uint32_t g = 0; r == 0 && g < plan->groups_count; g++)
+		r = spread_group(plan, g, list, count, rows, err);
+	if (r < 0) {
+		free(rows);
+		return r;
+	}
+	*here = rows;
 	return 0;
 }
 
@@ -219,10 +328,10 @@ static void describe(struct plan *plan, const struct tally_event *event,
 		     name, attr->sample_period, asked.sample_period);
 }
 
-void plan_describe(struct plan *plan, const struct tally_events *events)
+void plan_describe(struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->count; i++)
-		describe(plan, tally_events_at(events, i), &plan->attrs[i]);
+		describe(plan, plan->events[i], &plan->streams[plan->first[i]].attr);
 }
 
 /*
@@ -254,7 +363,7 @@ static uint64_t wanted_bytes(const struct plan *plan)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < plan->count; i++) {
-		const struct tally_attr *attr = &plan->attrs[i];
+		const struct tally_attr *attr = &plan->streams[plan->first[i]].attr;
 		if (attr->flags & TALLY_ATTR_FREQ)
 			bytes += attr->sample_period * RECORD_BYTES * UNSEEN_MS / 1000;
 		else if (attr->sample_period)
@@ -285,12 +394,18 @@ void plan_watermark(struct plan *plan, uint64_t ring_bytes)
 {
 	uint64_t bytes = plan->opts.watermark ? plan->opts.watermark : ring_bytes / 4;
 
-	for (uint32_t i = 0; i < plan->count; i++)
-		plan->attrs[i].wakeup_events = (uint32_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX);
+	for (uint32_t i = 0; i < plan->streams_count; i++)
+		plan->streams[i].attr.wakeup_events = (uint32_t)(bytes < UINT32_MAX ? bytes
+										    : UINT32_MAX);
 }
 
 void plan_done(struct plan *plan)
 {
-	free(plan->attrs);
+	for (uint32_t g = 0; g < plan->groups_count; g++)
+		parts_done(&plan->groups[g]);
+	free(plan->groups);
+	free(plan->events);
+	free(plan->first);
+	free(plan->streams);
 	*plan = (struct plan){ 0 };
 }

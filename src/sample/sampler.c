@@ -1,79 +1,40 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many events, few rings. Every event is opened at every place of the target; the first one on a
- * CPU maps a ring, and all others there write to it (PERF_EVENT_IOC_SET_OUTPUT, which the kernel
- * allows on one CPU with one clock). It is all allocated when it is opened.
+ * Many events, few rings. Every event is opened at every place of the target where it counts; the
+ * first one on a CPU maps a ring, and all others there write to it (PERF_EVENT_IOC_SET_OUTPUT, which
+ * the kernel allows on one CPU with one clock). It is all allocated when it is opened.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tally/sampler.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "count/cgroup.h"
 #include "count/target.h"
 #include "event/open.h"
-#include "sample/plan.h"
-
-/*
- * Words of a read(2). One event: value, enabled, running, id, lost. A group: nr, enabled, running, and
- * value, id, lost of each member.
- */
-#define HEAD_WORDS   3
-#define MEMBER_WORDS 3
-
-/* A ring and whom it belongs to. */
-struct shared_ring {
-	struct tally_ring *ring;
-	int32_t cpu;
-	int fd;         /* the event that mapped it */
-	size_t watched; /* which of the descriptors that write to it is polled */
-};
-
-struct tally_sampler {
-	struct tally_events *events;
-	struct plan plan;
-	struct tally_layout *layouts; /* by event */
-	uint32_t places_count;        /* how many are open */
-	uint32_t places_room;
-	struct tally_place *places;
-	int *fds;             /* [place * events + event] */
-	uint64_t *ids;        /* [event * places_room + place] */
-	uint32_t *place_ring; /* which ring a place writes to */
-	bool start_inexact;   /* the process ran while it was attached to */
-	int cgroup;           /* the descriptor of a cgroup's folder, -1: none */
-	uint32_t rings_count, alive;
-	struct shared_ring *rings;
-	struct pollfd *polled; /* by ring; fd -1: all that wrote to it have ended */
-	uint64_t *words;       /* room for one read(2) */
-	bool ring_refused;     /* the kernel would not map a ring of that size */
-};
+#include "sample/options.h"
+#include "sample/sampler-inside.h"
 
 static int *place_fds(const struct tally_sampler *s, uint32_t place)
 {
-	return &s->fds[(size_t)place * s->plan.count];
+	return &s->fds[(size_t)place * s->plan.streams_count];
 }
 
 static int allocate(struct tally_sampler *s, uint32_t places, struct tally_error *err)
 {
-	size_t events = s->plan.count;
+	size_t slots = (size_t)places * s->plan.streams_count;
 
-	s->places_room = places;
-	s->fds = calloc(places * events, sizeof(*s->fds));
-	s->ids = calloc(places * events, sizeof(*s->ids));
+	s->places = calloc(places, sizeof(*s->places));
+	s->fds = calloc(slots, sizeof(*s->fds));
+	s->ids = calloc(slots, sizeof(*s->ids));
 	s->place_ring = calloc(places, sizeof(*s->place_ring));
 	s->rings = calloc(places, sizeof(*s->rings));
-	s->polled = calloc(places, sizeof(*s->polled));
-	s->words = calloc(HEAD_WORDS + MEMBER_WORDS * events, sizeof(*s->words));
-	if (!s->fds || !s->ids || !s->place_ring || !s->rings || !s->polled || !s->words)
+	s->polled = calloc((size_t)places + 1, sizeof(*s->polled));
+	if (!s->places || !s->fds || !s->ids || !s->place_ring || !s->rings || !s->polled)
 		return error_nomem(err, "the sampled events");
-	for (size_t i = 0; i < places * events; i++)
+	for (size_t i = 0; i < slots; i++)
 		s->fds[i] = -1;
 	return 0;
 }
@@ -83,7 +44,7 @@ static void close_place(struct tally_sampler *s, uint32_t place)
 	int *fds = place_fds(s, place);
 
 	/* Followers first: a follower whose leader is gone goes on alone. */
-	for (uint32_t e = s->plan.count; e-- > 0;) {
+	for (uint32_t e = s->plan.streams_count; e-- > 0;) {
 		if (fds[e] >= 0)
 			sys()->close(fds[e]);
 		fds[e] = -1;
@@ -104,62 +65,75 @@ static void close_all(struct tally_sampler *s)
 	free(s->place_ring);
 	free(s->rings);
 	free(s->polled);
-	free(s->words);
 	s->places = NULL;
 	s->fds = NULL;
 	s->ids = NULL;
 	s->place_ring = NULL;
 	s->rings = NULL;
 	s->polled = NULL;
-	s->words = NULL;
-	s->places_count = s->places_room = s->rings_count = s->alive = 0;
+	s->places_count = s->rings_count = s->alive = 0;
 }
 
-static int open_once(struct tally_sampler *s, uint32_t event, const struct tally_place *place,
-		     int group_fd, struct tally_error *err)
+static int open_once(struct tally_sampler *s, struct plan_stream *stream,
+		     const struct tally_place *place, int group_fd, struct tally_error *err)
 {
-	struct tally_event *e = tally_events_at(s->events, event);
-	struct tally_attr *attr = &s->plan.attrs[event];
+	struct tally_event *e = s->plan.events[stream->event];
 	const char *root = s->plan.opts.root;
 	const struct event_at at = {
 		.tid = s->cgroup >= 0 ? s->cgroup : place->tid,
 		.cpu = place->cpu,
 		.cgroup = s->cgroup >= 0,
+		.further_part = stream->layer > 0 &&
+				s->plan.streams[s->plan.first[stream->event]].told,
 	};
 
-	int fd = event_open_at(e, attr, &at, group_fd, root, err);
-	if (fd == -EINVAL && attr->read_format & TALLY_READ_LOST) {
+	int fd = event_open_at(e, &stream->attr, &at, group_fd, root, err);
+	if (fd == -EINVAL && stream->attr.read_format & TALLY_READ_LOST) {
 		/* Unknown before Linux 6.0, which says no more than EINVAL. */
-		attr->read_format &= ~TALLY_READ_LOST;
-		fd = event_open_at(e, attr, &at, group_fd, root, err);
+		stream->attr.read_format &= ~TALLY_READ_LOST;
+		fd = event_open_at(e, &stream->attr, &at, group_fd, root, err);
 	}
 	return fd;
 }
 
-static int open_event(struct tally_sampler *s, uint32_t event, uint32_t place,
-		      struct tally_error *err)
+/* `tracks`: it is the first at this place, and carries the side-band for all. */
+static int open_stream(struct tally_sampler *s, uint32_t i, uint32_t place, bool tracks,
+		       struct tally_error *err)
 {
-	struct tally_event *e = tally_events_at(s->events, event);
-	struct tally_attr *attr = &s->plan.attrs[event];
-	uint32_t leader = tally_event_leader(e);
-	int group_fd = leader == event ? -1 : place_fds(s, place)[leader];
+	struct plan_stream *stream = &s->plan.streams[i];
+	struct tally_attr *attr = &stream->attr;
+	int group_fd = stream->leader == i ? -1 : place_fds(s, place)[stream->leader];
 
-	int fd = open_once(s, event, &s->places[place], group_fd, err);
+	attr->flags = (attr->flags & ~SAMPLER_SIDE_BAND) | (tracks ? s->plan.side_band : 0);
+	int fd = open_once(s, stream, &s->places[place], group_fd, err);
 	if (fd >= 0 && plan_clamp(&s->plan, attr)) {
 		/* It has become another event, for which the rate is too high. */
 		sys()->close(fd);
-		fd = open_once(s, event, &s->places[place], group_fd, err);
+		fd = open_once(s, stream, &s->places[place], group_fd, err);
 	}
 	if (fd < 0)
 		return fd;
-	place_fds(s, place)[event] = fd;
-	uint64_t *id = &s->ids[(size_t)event * s->places_room + place];
+	stream->told = true;
+	if (tracks)
+		s->plan.side_band = attr->flags & SAMPLER_SIDE_BAND;
+	place_fds(s, place)[i] = fd;
+	uint64_t *id = &s->ids[(size_t)place * s->plan.streams_count + i];
 	int r = sys()->ioctl(fd, PERF_EVENT_IOC_ID, (unsigned long)id);
 	return r < 0 ? error_set(err, r, TALLY_CAUSE_UNSUPPORTED,
 				 "the kernel does not tell the id of event '%s', by which its "
 				 "samples are known (Linux 3.12 does): %s",
-				 tally_event_name(e), strerror(-r))
+				 tally_event_name(s->plan.events[stream->event]), strerror(-r))
 		     : 0;
+}
+
+/* The first that is open at a place; at least one is. */
+static uint32_t first_at(const struct tally_sampler *s, uint32_t place)
+{
+	uint32_t i = 0;
+
+	while (place_fds(s, place)[i] < 0)
+		i++;
+	return i;
 }
 
 /* Maps a ring for the place's first event. */
@@ -167,7 +141,8 @@ static int add_ring(struct tally_sampler *s, uint32_t place, uint64_t bytes,
 		    struct tally_error *err)
 {
 	struct shared_ring *shared = &s->rings[s->rings_count];
-	int fd = place_fds(s, place)[0];
+	uint32_t first = first_at(s, place);
+	int fd = place_fds(s, place)[first];
 	uint32_t flags = s->plan.opts.flags & TALLY_SAMPLER_OVERWRITE ? TALLY_RING_OVERWRITE : 0;
 	int r = tally_ring_open(&shared->ring, fd, TALLY_OPTS(ring, .flags = flags, .bytes = bytes),
 				err);
@@ -177,7 +152,7 @@ static int add_ring(struct tally_sampler *s, uint32_t place, uint64_t bytes,
 		return r;
 	shared->cpu = s->places[place].cpu;
 	shared->fd = fd;
-	shared->watched = (size_t)place * s->plan.count;
+	shared->watched = (size_t)place * s->plan.streams_count + first;
 	s->polled[s->rings_count] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	s->alive = ++s->rings_count;
 	return 0;
@@ -198,8 +173,8 @@ static int join_ring(struct tally_sampler *s, uint32_t place, uint64_t bytes,
 			return r;
 	}
 	s->place_ring[place] = i;
-	for (uint32_t e = 0; e < s->plan.count; e++) {
-		if (fds[e] == s->rings[i].fd)
+	for (uint32_t e = 0; e < s->plan.streams_count; e++) {
+		if (fds[e] < 0 || fds[e] == s->rings[i].fd)
 			continue;
 		int r = sys()->ioctl(fds[e], PERF_EVENT_IOC_SET_OUTPUT,
 				     (unsigned long)s->rings[i].fd);
@@ -207,20 +182,28 @@ static int join_ring(struct tally_sampler *s, uint32_t place, uint64_t bytes,
 			return error_set(err, r, TALLY_CAUSE_UNSUPPORTED,
 					 "event '%s' of thread %d cannot write to the ring of "
 					 "CPU %d: %s",
-					 tally_event_name(tally_events_at(s->events, e)),
+					 tally_event_name(s->plan.events[s->plan.streams[e].event]),
 					 s->places[place].tid, s->places[place].cpu, strerror(-r));
 	}
 	return 0;
 }
 
-/* Opens the place behind the open ones. */
-static int open_place(struct tally_sampler *s, uint64_t ring_bytes, struct tally_error *err)
+/* Opens the place behind the open ones, with the streams that `here` tells. */
+static int open_place(struct tally_sampler *s, const bool *here, uint64_t ring_bytes,
+		      struct tally_error *err)
 {
 	uint32_t place = s->places_count, rings = s->rings_count;
+	bool first = true;
 	int r = 0;
 
-	for (uint32_t e = 0; r == 0 && e < s->plan.count; e++)
-		r = open_event(s, e, place, err);
+	for (uint32_t i = 0; r == 0 && i < s->plan.streams_count; i++) {
+		if (!here[i])
+			continue;
+		r = open_stream(s, i, place, first, err);
+		first = false;
+	}
+	if (first)
+		return 0; /* nothing counts here */
 	if (r == 0)
 		r = join_ring(s, place, ring_bytes, err);
 	/* One whose ring is mapped is left to close_all(), which unmaps that first. */
@@ -241,26 +224,45 @@ static uint32_t count_cpus(const struct tally_place *places, uint32_t count)
 	return cpus;
 }
 
-/* Opens every place of the target as it is now; threads that end meanwhile are left out. */
-static int open_places(struct tally_sampler *s, const struct tally_target *target,
-		       uint64_t *ring_bytes, struct tally_error *err)
+/* Opens every place of a list; threads that end meanwhile are left out. */
+static int open_list(struct tally_sampler *s, const struct tally_target *target,
+		     const struct tally_place *list, uint32_t count, uint64_t *ring_bytes,
+		     struct tally_error *err)
 {
-	uint32_t count;
-	int r = target_places(target, s->plan.per_cpu, s->plan.opts.root, &s->places, &count, err);
+	bool *here;
+	int r = plan_spread(&s->plan, list, count, &here, err);
 
-	if (r == 0)
-		r = allocate(s, count, err);
 	if (r < 0)
 		return r;
+	r = allocate(s, count, err);
 	if (!*ring_bytes)
-		*ring_bytes = plan_ring_bytes(&s->plan, count_cpus(s->places, count));
+		*ring_bytes = plan_ring_bytes(&s->plan, count_cpus(list, count));
 	plan_watermark(&s->plan, *ring_bytes);
 	for (uint32_t i = 0; r == 0 && i < count; i++) {
-		s->places[s->places_count] = s->places[i];
-		r = open_place(s, *ring_bytes, err);
+		s->places[s->places_count] = list[i];
+		r = open_place(s, &here[(size_t)i * s->plan.streams_count], *ring_bytes, err);
 		if (r == -ESRCH && target_may_shrink(target) && (s->places_count || i + 1 < count))
 			r = 0;
 	}
+	free(here);
+	return r;
+}
+
+/* Opens the target as it is now; 1 when it grew meanwhile. */
+static int open_target(struct tally_sampler *s, const struct tally_target *target,
+		       uint64_t *ring_bytes, struct tally_error *err)
+{
+	const char *root = s->plan.opts.root;
+	struct tally_place *list;
+	uint32_t count;
+	int r = target_places(target, s->plan.per_cpu, root, &list, &count, err);
+
+	if (r < 0)
+		return r;
+	r = open_list(s, target, list, count, ring_bytes, err);
+	if (r == 0)
+		r = target_grew(target, root, list, count);
+	free(list);
 	return r;
 }
 
@@ -282,13 +284,12 @@ static int open_until_stable(struct tally_sampler *s, const struct tally_target 
 
 	for (int tries = 1;;) {
 		s->ring_refused = false;
-		int r = open_places(s, target, &ring_bytes, err);
-		if (r < 0 && may_shrink(s, r, ring_bytes))
+		int r = open_target(s, target, &ring_bytes, err);
+		if (r < 0 && may_shrink(s, r, ring_bytes)) {
 			ring_bytes /= 2;
-		else if (r < 0 ||
-			 !target_grew(target, s->plan.opts.root, s->places, s->places_count))
+		} else if (r <= 0) {
 			return r;
-		else if (tries++ == TARGET_TRIES) {
+		} else if (tries++ == TARGET_TRIES) {
 			s->start_inexact = true;
 			return 0;
 		}
@@ -330,6 +331,51 @@ static int open_held(struct tally_sampler *s, const struct tally_target *target,
 	return r;
 }
 
+/* Finds the ids of each event and, by an id, the event. */
+static int index_ids(struct tally_sampler *s, struct tally_error *err)
+{
+	size_t slots = sampler_slots(s);
+	uint32_t n = 0;
+
+	s->event_ids = calloc(slots, sizeof(*s->event_ids));
+	s->event_slots = calloc((size_t)s->plan.count + 1, sizeof(*s->event_slots));
+	if (!s->event_ids || !s->event_slots)
+		return error_nomem(err, "the ids of the sampled events");
+	for (uint32_t e = 0; e < s->plan.count; e++) {
+		for (size_t i = 0; i < slots; i++) {
+			if (s->fds[i] < 0 || sampler_stream(s, i)->event != e)
+				continue;
+			uint32_t *found = map64_at(&s->by_id, s->ids[i]);
+			if (!found)
+				return error_nomem(err, "the ids of the sampled events");
+			*found = (uint32_t)i + 1;
+			s->event_ids[n++] = s->ids[i];
+		}
+		s->event_slots[e + 1] = n;
+	}
+	return 0;
+}
+
+/* What is needed when all is open. */
+static int prepare(struct tally_sampler *s, struct tally_error *err)
+{
+	s->layouts = calloc(s->plan.count, sizeof(*s->layouts));
+	s->words = calloc(HEAD_WORDS + MEMBER_WORDS * (size_t)s->plan.count, sizeof(*s->words));
+	if (!s->layouts || !s->words)
+		return error_nomem(err, "the sampler");
+	for (uint32_t e = 0; e < s->plan.count; e++)
+		tally_layout_init(&s->layouts[e], tally_sampler_attr(s, e), false);
+	int r = index_ids(s, err);
+	if (r == 0)
+		r = account_init(&s->account, s->plan.count, sampler_slots(s), err);
+	if (r == 0)
+		r = order_init(&s->order, s->rings_count, &s->layouts[0], err);
+	if (r == 0 && s->plan.opts.flags & TALLY_SAMPLER_CANCELLABLE)
+		r = cancel_open(&s->cancel, err);
+	s->polled[s->rings_count] = (struct pollfd){ .fd = s->cancel.fd, .events = POLLIN };
+	return r;
+}
+
 int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 		       const struct tally_target *target, const struct tally_sampler_opts *opts,
 		       struct tally_error *err)
@@ -337,23 +383,17 @@ int tally_sampler_open(struct tally_sampler **out, struct tally_events *events,
 	struct tally_sampler *s = calloc(1, sizeof(*s));
 	if (!s)
 		return error_nomem(err, "the sampler");
-	s->events = events;
 	s->cgroup = -1;
+	s->cancel = CANCEL_NONE;
 	int r = plan_init(&s->plan, events, target, opts, err);
-	if (r < 0)
-		goto fail;
-	r = open_held(s, target, err);
+	if (r == 0)
+		r = open_held(s, target, err);
+	if (r == 0)
+		r = prepare(s, err);
 	if (r < 0)
 		goto fail;
 	s->plan.opts.freeze = NULL; /* lent for this opening alone */
-	s->layouts = calloc(s->plan.count, sizeof(*s->layouts));
-	if (!s->layouts) {
-		r = error_nomem(err, "the sampler");
-		goto fail;
-	}
-	for (uint32_t e = 0; e < s->plan.count; e++)
-		tally_layout_init(&s->layouts[e], &s->plan.attrs[e], false);
-	plan_describe(&s->plan, events);
+	plan_describe(&s->plan);
 	*out = s;
 	return 0;
 fail:
@@ -366,95 +406,6 @@ bool tally_sampler_start_exact(const struct tally_sampler *s)
 	return !s->start_inexact;
 }
 
-/* All descriptors, even when one fails; the first error. */
-static int ioctl_all(struct tally_sampler *s, unsigned long request)
-{
-	size_t count = (size_t)s->places_count * s->plan.count;
-	int first = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		int r = sys()->ioctl(s->fds[i], request, 0);
-		if (r < 0 && first == 0)
-			first = r;
-	}
-	return first;
-}
-
-int tally_sampler_enable(struct tally_sampler *s)
-{
-	return ioctl_all(s, PERF_EVENT_IOC_ENABLE);
-}
-
-int tally_sampler_disable(struct tally_sampler *s)
-{
-	return ioctl_all(s, PERF_EVENT_IOC_DISABLE);
-}
-
-/*
- * The kernel wakes all events that write to a ring, so that one of them is enough to poll. When its
- * task and all that inherited from it have ended, it answers POLLHUP for ever and tells no more of
- * the ring; then the next one is watched.
- */
-static void watch_next(struct tally_sampler *s, uint32_t ring)
-{
-	struct shared_ring *shared = &s->rings[ring];
-	size_t end = (size_t)s->places_count * s->plan.count;
-
-	do
-		shared->watched++;
-	while (shared->watched < end && s->place_ring[shared->watched / s->plan.count] != ring);
-	if (shared->watched < end) {
-		s->polled[ring].fd = s->fds[shared->watched];
-		return;
-	}
-	s->polled[ring].fd = -1;
-	s->alive--;
-}
-
-static int64_t now_ms(void)
-{
-	return (int64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000);
-}
-
-/* What poll(2) found: 1 when a ring has data, else 0; `*moved`: another event is now watched. */
-static int take_polled(struct tally_sampler *s, bool *moved)
-{
-	int ready = 0;
-
-	for (uint32_t i = 0; i < s->rings_count; i++) {
-		short got = s->polled[i].fd < 0 ? 0 : s->polled[i].revents;
-		if (got & POLLIN)
-			ready = 1;
-		/* POLLERR: a pinned event that found no counter, or one that was revoked. */
-		if (got & (POLLHUP | POLLERR | POLLNVAL)) {
-			watch_next(s, i);
-			*moved = true;
-		}
-	}
-	return ready;
-}
-
-int tally_sampler_wait(struct tally_sampler *s, int timeout_ms)
-{
-	int64_t deadline = timeout_ms > 0 ? now_ms() + timeout_ms : 0;
-
-	while (s->alive) {
-		bool moved = false;
-		int r = sys()->poll(s->polled, s->rings_count, timeout_ms);
-		if (r <= 0)
-			return r;
-		if (take_polled(s, &moved))
-			return 1;
-		if (!moved)
-			return 0;
-		if (timeout_ms > 0) {
-			int64_t left = deadline - now_ms();
-			timeout_ms = left > 0 ? (int)left : 0;
-		}
-	}
-	return -EPIPE;
-}
-
 uint32_t tally_sampler_rings(const struct tally_sampler *s)
 {
 	return s->rings_count;
@@ -465,6 +416,11 @@ struct tally_ring *tally_sampler_ring(const struct tally_sampler *s, uint32_t i)
 	return i < s->rings_count ? s->rings[i].ring : NULL;
 }
 
+int32_t tally_sampler_ring_cpu(const struct tally_sampler *s, uint32_t i)
+{
+	return i < s->rings_count ? s->rings[i].cpu : -1;
+}
+
 const struct tally_layout *tally_sampler_layout(const struct tally_sampler *s, uint32_t event)
 {
 	return event < s->plan.count ? &s->layouts[event] : NULL;
@@ -472,15 +428,27 @@ const struct tally_layout *tally_sampler_layout(const struct tally_sampler *s, u
 
 const struct tally_attr *tally_sampler_attr(const struct tally_sampler *s, uint32_t event)
 {
-	return event < s->plan.count ? &s->plan.attrs[event] : NULL;
+	return event < s->plan.count ? &s->plan.streams[s->plan.first[event]].attr : NULL;
 }
 
 uint32_t tally_sampler_ids(const struct tally_sampler *s, uint32_t event, const uint64_t **ids)
 {
 	if (event >= s->plan.count)
 		return 0;
-	*ids = &s->ids[(size_t)event * s->places_room];
-	return s->places_count;
+	*ids = &s->event_ids[s->event_slots[event]];
+	return s->event_slots[event + 1] - s->event_slots[event];
+}
+
+uint32_t sampler_event_of(const struct tally_sampler *s, const void *record, size_t len)
+{
+	uint64_t id = s->plan.count > 1 ? tally_record_id(&s->layouts[0], record, len) : 0;
+	size_t slot;
+
+	/* What the kernel says of no event in particular has the id 0. */
+	if (!id)
+		return 0;
+	slot = sampler_slot_of(s, id);
+	return slot == SIZE_MAX ? UINT32_MAX : sampler_stream(s, slot)->event;
 }
 
 uint64_t tally_sampler_rate(const struct tally_sampler *s, uint32_t event)
@@ -495,37 +463,6 @@ const char *tally_sampler_compromise(const struct tally_sampler *s)
 	return s->plan.compromise[0] ? s->plan.compromise : NULL;
 }
 
-/* Reads one event's loss; 0 where it does not tell, as a pinned event that has no counter. */
-static int read_lost(struct tally_sampler *s, int fd, const struct tally_attr *attr, uint64_t *lost)
-{
-	size_t room = (HEAD_WORDS + MEMBER_WORDS * (size_t)s->plan.count) * sizeof(*s->words);
-
-	if (!(attr->read_format & TALLY_READ_LOST))
-		return 0;
-	ssize_t n = sys()->read(fd, s->words, room);
-	if (n < 0)
-		return (int)n;
-	/* In a group the leader, whose descriptor this is, stands first, behind the head. */
-	size_t at = attr->read_format & TALLY_READ_GROUP ? HEAD_WORDS + 2 : 4;
-	if ((size_t)n >= (at + 1) * sizeof(*s->words))
-		*lost += s->words[at];
-	return 0;
-}
-
-int tally_sampler_lost(struct tally_sampler *s, uint64_t *lost)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t p = 0; p < s->places_count; p++)
-		for (uint32_t e = 0; e < s->plan.count; e++) {
-			int r = read_lost(s, place_fds(s, p)[e], &s->plan.attrs[e], &sum);
-			if (r < 0)
-				return r;
-		}
-	*lost = sum;
-	return 0;
-}
-
 void tally_sampler_close(struct tally_sampler *s)
 {
 	if (!s)
@@ -533,6 +470,13 @@ void tally_sampler_close(struct tally_sampler *s)
 	close_all(s);
 	if (s->cgroup >= 0)
 		sys()->close(s->cgroup);
+	cancel_close(&s->cancel);
+	account_done(&s->account);
+	order_done(&s->order);
+	map64_done(&s->by_id);
+	free(s->event_ids);
+	free(s->event_slots);
+	free(s->words);
 	free(s->layouts);
 	plan_done(&s->plan);
 	free(s);
