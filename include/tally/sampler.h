@@ -85,8 +85,13 @@ enum tally_sampler_flags {
 struct tally_sampler_opts {
 	uint32_t size, flags; /* enum tally_sampler_flags */
 	/* For all events but those whose names have their own (pmu/.../ with period= or freq=). */
-	uint64_t freq;   /* samples a second and CPU; 0 with period 0: 4000, as perf */
-	uint64_t period; /* events a sample; wins over freq */
+	uint64_t freq; /* samples a second and CPU; 0 with period 0: 4000, as perf */
+	/*
+	 * Events a sample; wins over freq. With more than 1, samples of what software counts
+	 * (page-faults, tracepoints, probes) have no PERIOD, since with it the kernel makes each event a
+	 * sample.
+	 */
+	uint64_t period;
 	/*
 	 * TALLY_SAMPLE_* bits beyond IP, TID, TIME, PERIOD and CPU, as ADDR, PHYS_ADDR, WEIGHT_STRUCT,
 	 * DATA_PAGE_SIZE. Those with fields of their own here are set by these.
@@ -148,7 +153,9 @@ TALLY_API int tally_sampler_disable(struct tally_sampler *sampler);
  * tally_sampler_rate() says, and all to kernel.perf_event_max_sample_rate. When it takes effect and
  * whom it does not reach (threads and children that are followed already) is as with
  * tally_counter_set_period().
- * Errors: -EINVAL for 0, for 2^63 and more, for an event of the other kind, one that does not sample,
+ * Errors: -EOPNOTSUPP for what software counts, by hits, and was opened with a period of 1: the kernel then
+ * heeds no other (open it with 2, and set 1);
+ * -EINVAL for 0, for 2^63 and more, for an event of the other kind, one that does not sample,
  * and beyond the list; -errno of ioctl(2), having tried all places. Since: 0.1
  */
 TALLY_API int tally_sampler_set_period(struct tally_sampler *sampler, uint32_t event,
@@ -179,8 +186,9 @@ TALLY_API int tally_sampler_cancel(struct tally_sampler *sampler);
 
 /* A record and whose it is. Borrowed until the next call of tally_sampler_next(). */
 struct tally_sampled {
-	const struct tally_record *record; /* decoded */
-	uint32_t event; /* its index in the list; UINT32_MAX: its id is none of the sampler's */
+	const struct tally_record
+		*record; /* decoded; a period that its layout lacks is filled in */
+	uint32_t event;  /* its index in the list; UINT32_MAX: its id is none of the sampler's */
 	uint32_t ring;
 	int32_t cpu; /* that the ring belongs to; -1: a thread's */
 	uint32_t reserved;

@@ -209,6 +209,16 @@ static int go_on(struct tally_sampler *s)
 	return r < 0 ? r : 0;
 }
 
+/* A period that samples do not tell is the attr's. */
+static void fill_period(struct tally_sampler *s, uint32_t event)
+{
+	const struct tally_attr *attr = tally_sampler_attr(s, event);
+
+	if (attr && s->order.record.type == TALLY_RECORD_SAMPLE &&
+	    !(attr->sample_type & TALLY_SAMPLE_PERIOD))
+		s->order.record.sample.period = attr->sample_period;
+}
+
 /* Gives the oldest record that is due. 1; 0: none is; -EBADMSG. */
 static int give(struct tally_sampler *s, const struct tally_sampled **out)
 {
@@ -224,6 +234,7 @@ static int give(struct tally_sampler *s, const struct tally_sampled **out)
 				    sizeof(order->record));
 	if (r < 0)
 		return -EBADMSG;
+	fill_period(s, event);
 	account_add(s, event, &order->record);
 	if (c->time < order->last_time)
 		s->account.all.disordered++;

@@ -46,6 +46,18 @@
 #define READ_FORMAT \
 	(TALLY_READ_TIME_ENABLED | TALLY_READ_TIME_RUNNING | TALLY_READ_ID | TALLY_READ_LOST)
 
+static bool is_software_clock(const struct tally_attr *attr)
+{
+	return attr->type == TALLY_TYPE_SOFTWARE &&
+	       (attr->config == TALLY_SW_CPU_CLOCK || attr->config == TALLY_SW_TASK_CLOCK);
+}
+
+bool plan_is_by_hits(const struct tally_event *event, const struct tally_attr *attr)
+{
+	return event_is_hit(event) ||
+	       (attr->type == TALLY_TYPE_SOFTWARE && !is_software_clock(attr));
+}
+
 /* What a name asks for is for this event alone, and so holds against what is asked for all. */
 static void set_rate(struct tally_attr *attr, const struct tally_event *event,
 		     const struct tally_sampler_opts *opts)
@@ -65,6 +77,18 @@ static void set_rate(struct tally_attr *attr, const struct tally_event *event,
 		attr->sample_period = freq ? freq : DEFAULT_FREQ;
 		attr->flags |= TALLY_ATTR_FREQ;
 	}
+}
+
+/*
+ * Of what software counts the kernel makes each hit a sample, whatever the period, when samples are to
+ * tell it (perf_swevent_event(), kernel/events/core.c). So a period above 1 is not told: it stands in
+ * the attr.
+ */
+static void set_period_told(struct tally_attr *attr, const struct tally_event *event)
+{
+	if (!(attr->flags & TALLY_ATTR_FREQ) && attr->sample_period > 1 &&
+	    plan_is_by_hits(event, attr))
+		attr->sample_type &= ~TALLY_SAMPLE_PERIOD;
 }
 
 /* A group whose leader samples for all (modifier S): the others only count. */
@@ -112,6 +136,7 @@ static void set_attr(const struct plan *plan, struct plan_stream *stream, bool i
 		attr->sample_type |= TALLY_SAMPLE_IDENTIFIER;
 	attr->read_format = READ_FORMAT;
 	set_rate(attr, event, &plan->opts);
+	set_period_told(attr, event);
 	if (tally_event_reads_group(leader) && tally_event_group_size(leader) > 1)
 		set_group_read(attr, event);
 	plan_clamp(plan, attr);
@@ -254,12 +279,6 @@ int plan_spread(const struct plan *plan, const struct tally_place *list, uint32_
 	}
 	*here = rows;
 	return 0;
-}
-
-static bool is_software_clock(const struct tally_attr *attr)
-{
-	return attr->type == TALLY_TYPE_SOFTWARE &&
-	       (attr->config == TALLY_SW_CPU_CLOCK || attr->config == TALLY_SW_TASK_CLOCK);
 }
 
 TALLY_PRINTF(2, 3) static void tell(struct plan *plan, const char *fmt, ...)

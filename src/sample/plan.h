@@ -69,6 +69,12 @@ int plan_spread(const struct plan *plan, const struct tally_place *list, uint32_
  */
 bool plan_clamp(const struct plan *plan, struct tally_attr *attr);
 
+/*
+ * Whether software counts it, hit by hit. With PERIOD in its samples the kernel then makes each hit one,
+ * whatever the period.
+ */
+bool plan_is_by_hits(const struct tally_event *event, const struct tally_attr *attr);
+
 /* Says in plan->compromise what was lowered, when all is open. */
 void plan_describe(struct plan *plan);
 

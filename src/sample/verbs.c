@@ -74,6 +74,11 @@ static int change_rate(struct tally_sampler *s, uint32_t event, uint64_t rate, u
 
 int tally_sampler_set_period(struct tally_sampler *s, uint32_t event, uint64_t period)
 {
+	const struct tally_attr *attr = tally_sampler_attr(s, event);
+
+	if (attr && attr->sample_period && !(attr->flags & TALLY_ATTR_FREQ) &&
+	    attr->sample_type & TALLY_SAMPLE_PERIOD && plan_is_by_hits(s->plan.events[event], attr))
+		return -EOPNOTSUPP;
 	return change_rate(s, event, period, 0);
 }
 

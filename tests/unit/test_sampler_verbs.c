@@ -38,6 +38,34 @@ static void periods_change_at_all_places(void)
 	     (struct tally_sampler_opts){ .period = 1000 }, look_at_periods);
 }
 
+static void look_at_told(struct tally_sampler *s)
+{
+	/* perf_swevent_event(): with PERIOD each hit is a sample. A clock is no such event. */
+	check(!(fake.events[0].attr.sample_type & TALLY_SAMPLE_PERIOD));
+	check(fake.events[1].attr.sample_type & TALLY_SAMPLE_PERIOD);
+	check(!(tally_sampler_layout(s, 0)->sample_type & TALLY_SAMPLE_PERIOD));
+}
+
+static void look_at_hits(struct tally_sampler *s)
+{
+	/* Each hit is a sample, and what it counts for is told. */
+	check(fake.events[0].attr.sample_type & TALLY_SAMPLE_PERIOD);
+	check_u64(period_at(0), 1);
+	check_int(tally_sampler_set_period(s, 0, 5), -EOPNOTSUPP);
+	check_u64(period_at(0), 1);
+}
+
+static void a_period_is_not_undone_by_telling_it(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults,cpu-clock", &self, (struct tally_sampler_opts){ .period = 100000 },
+	     look_at_told);
+	fake_reset();
+	make_root(ROOT);
+	with("mem:0x1000:w", &self, (struct tally_sampler_opts){ 0 }, look_at_hits);
+}
+
 static void look_at_frequencies(struct tally_sampler *s)
 {
 	check_int(tally_sampler_set_freq(s, 0, 99), 0);
@@ -191,6 +219,7 @@ static void members_of_a_group_are_read_each(void)
 int main(void)
 {
 	tap_run(periods_change_at_all_places);
+	tap_run(a_period_is_not_undone_by_telling_it);
 	tap_run(frequencies_stay_within_what_is_allowed);
 	tap_run(one_that_only_counts_has_no_rate);
 	tap_run(counts_of_cpus_are_summed);
