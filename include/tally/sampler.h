@@ -48,8 +48,9 @@ enum tally_sampler_flags {
 	 */
 	TALLY_SAMPLER_OVERWRITE = 1u << 4,
 	/*
-	 * READ records with the counts of each thread and child that was followed, when it ends, and
-	 * before a CPU changes between two that were [2.6.32].
+	 * READ records with the counts of each thread and child that was followed, when it ends [2.6.32].
+	 * Not of all: of two that take turns on a CPU
+	 * the kernel exchanges the events, and who ends with those that were opened tells nothing.
 	 */
 	TALLY_SAMPLER_INHERIT_STAT = 1u << 5,
 	/* RAW, the fields of the event itself, in the samples of tracepoints, probes and bpf-output. */
