@@ -21,6 +21,7 @@
 
 #include <tally/tally.h>
 
+#include "churning.h"
 #include "tap.h"
 #include "tracefs.h"
 
@@ -158,75 +159,6 @@ static void members_of_a_group_count_each_trigger(void)
 }
 
 /* -- a process that runs ------------------------------------------------------------------------ */
-
-struct churn {
-	struct tally_launch *launch;
-	pid_t pid;
-	int to, from;
-};
-
-static bool churn_start(struct churn *c, const char *threads, const char *what)
-{
-	const char *program = getenv("CHURN");
-	int down[2], up[2];
-
-	if (!program || pipe2(down, O_CLOEXEC) < 0 || pipe2(up, O_CLOEXEC) < 0)
-		return false;
-	c->pid = fork();
-	if (c->pid == 0) {
-		dup2(down[0], 0);
-		dup2(up[1], 1);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execl(program, program, threads, what, NULL);
-		_exit(127);
-	}
-	close(down[0]);
-	close(up[1]);
-	c->to = down[1];
-	c->from = up[0];
-	return c->pid > 0;
-}
-
-/* What it has triggered in all; it triggers no more until churn_go(). */
-static uint64_t churn_pause(struct churn *c)
-{
-	uint64_t total = UINT64_MAX;
-
-	check_int(write(c->to, "p", 1), 1);
-	check_int(read(c->from, &total, sizeof(total)), sizeof(total));
-	return total;
-}
-
-static void churn_go(struct churn *c)
-{
-	char byte;
-
-	check_int(write(c->to, "g", 1), 1);
-	check_int(read(c->from, &byte, 1), 1);
-}
-
-static void churn_end(struct churn *c)
-{
-	int status = -1;
-
-	close(c->to);
-	check_int(waitpid(c->pid, &status, 0), c->pid);
-	check_int(status, 0);
-	close(c->from);
-}
-
-/* Lets it trigger that often more at least. */
-static uint64_t churn_some(struct churn *c, uint64_t before, uint64_t more)
-{
-	uint64_t now = before;
-
-	while (now < before + more) {
-		churn_go(c);
-		usleep(2000);
-		now = churn_pause(c);
-	}
-	return now;
-}
 
 /* Attached while it triggers, or while it pauses and still starts and ends threads. */
 static void check_attached(const char *event, const char *threads, const char *what, bool paused)
