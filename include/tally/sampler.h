@@ -206,8 +206,10 @@ struct tally_sampled {
  * else can read, a round gives all there is.
  *
  * What can still come late is counted in tally_sampler_account.disordered: records of an interrupt that
- * came while the kernel wrote another, which lie in the ring before it, some microseconds younger; and
- * those of a CPU that the hypervisor took away for longer than 1 ms in the middle of a record.
+ * came between the time stamp of another and its place in the ring, which lie before that one though they
+ * are younger (measured: five in a million, by 12 us); and those of a CPU that the hypervisor took away for
+ * longer than 1 ms in the middle of a record. By the perf clock also what came while the heads of all
+ * rings were looked at.
  *
  * Returns 1 with `*out`; 0 at the time-out; -EPIPE when every sampled task has ended and all has been
  * given; -ECANCELED after tally_sampler_cancel(); -EINTR when a signal came; -EBADMSG for bytes that are

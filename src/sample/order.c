@@ -155,6 +155,23 @@ static uint64_t settled_time(const struct tally_sampler *s)
 	return clock_ns(attr->clockid) - HOLD_NS;
 }
 
+/*
+ * Has what was seen a while ago given whatever its time: a clock that is set back, as CLOCK_REALTIME can
+ * be, is not to hold records for ever.
+ */
+static void mark(struct tally_sampler *s)
+{
+	struct order *order = &s->order;
+
+	if (order->looked_ns - order->marked_ns < ROUND_NS)
+		return;
+	order->marked_ns = order->looked_ns;
+	for (uint32_t i = 0; i < s->rings_count; i++) {
+		order->cursors[i].due = order->cursors[i].marked;
+		order->cursors[i].marked = order->cursors[i].end;
+	}
+}
+
 /* Begins a round: the time first, then the heads. The first error, having begun at all rings. */
 static int begin_round(struct tally_sampler *s)
 {
@@ -164,10 +181,9 @@ static int begin_round(struct tally_sampler *s)
 	order->bound = settled_time(s);
 	order->looked_ns = clock_ns(CLOCK_MONOTONIC);
 	order->looked = true;
-	for (uint32_t i = 0; i < s->rings_count; i++) {
-		order->cursors[i].due = order->cursors[i].end;
+	mark(s);
+	for (uint32_t i = 0; i < s->rings_count; i++)
 		order->cursors[i].end = tally_ring_head(s->rings[i].ring);
-	}
 	for (uint32_t i = 0; i < s->rings_count; i++) {
 		struct cursor *c = &order->cursors[i];
 		int r = c->next ? 1 : advance(order, i, s->rings[i].ring);

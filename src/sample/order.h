@@ -15,7 +15,8 @@ struct cursor {
 	uint64_t start, after; /* where `next` lies; where what is behind it begins */
 	uint64_t released;     /* up to where the kernel has the space back */
 	uint64_t end;          /* the head of this round */
-	uint64_t due;          /* the head of the round before: up to there all is due */
+	uint64_t due;          /* up to there all is given, whatever its time */
+	uint64_t marked;       /* what is due next */
 };
 
 struct order {
@@ -25,6 +26,7 @@ struct order {
 	uint32_t given; /* the ring whose record the caller has, UINT32_MAX: none */
 	uint64_t bound; /* records up to this time are due */
 	uint64_t looked_ns;
+	uint64_t marked_ns;
 	bool looked;        /* a round was begun at looked_ns */
 	bool woken;         /* the round was begun by a watermark */
 	bool kept;          /* such a round left something in a ring */
