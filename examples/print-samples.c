@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a command, samples it, and prints every record that the kernel writes, as it comes.
+ * Runs a command, samples it, and prints every record that the kernel writes, in the order of time.
  *
  *	cc print-samples.c $(pkg-config --cflags --libs libtally)
  *	./a.out -e page-faults ls
@@ -11,40 +11,21 @@
 #include <string.h>
 #include <tally/tally.h>
 
-/* The event that a record belongs to: by its id, which all events carry at the same place. */
-static const struct tally_layout *layout_of(const struct tally_sampler *sampler,
-					    const struct tally_record_header *header,
-					    uint32_t events)
-{
-	const struct tally_layout *first = tally_sampler_layout(sampler, 0);
-	uint64_t id = tally_record_id(first, header, header->size);
-	const uint64_t *ids;
-
-	for (uint32_t event = 0; event < events; event++)
-		for (uint32_t n = tally_sampler_ids(sampler, event, &ids); n-- > 0;)
-			if (ids[n] == id)
-				return tally_sampler_layout(sampler, event);
-	return first;
-}
-
-static void drain(struct tally_sampler *sampler, uint32_t events)
+/* Prints all records in the order of time, until every task has ended. */
+static int print_all(struct tally_sampler *sampler)
 {
 	static char line[65536];
+	const struct tally_sampled *got;
+	int r;
 
-	for (uint32_t i = 0; i < tally_sampler_rings(sampler); i++) {
-		struct tally_ring *ring = tally_sampler_ring(sampler, i);
-		const struct tally_record_header *header;
-		struct tally_record record;
-		while (tally_ring_next(ring, &header) > 0) {
-			const struct tally_layout *layout = layout_of(sampler, header, events);
-			if (tally_record_decode(layout, header, header->size, &record,
-						sizeof(record)) < 0)
-				continue;
-			tally_record_print(layout, &record, NULL, line, sizeof(line));
-			puts(line);
-		}
-		tally_ring_release(ring);
+	while ((r = tally_sampler_next(sampler, -1, &got)) == 1) {
+		const struct tally_layout *layout = tally_sampler_layout(sampler, got->event);
+		if (!layout)
+			continue; /* of an event that is not ours */
+		tally_record_print(layout, got->record, NULL, line, sizeof(line));
+		puts(line);
 	}
+	return r == -EPIPE ? 0 : r;
 }
 
 static int print_samples(const char *text, char **argv, struct tally_error *err)
@@ -69,11 +50,8 @@ static int print_samples(const char *text, char **argv, struct tally_error *err)
 	}
 	if (r == 0)
 		r = tally_launch_go(launch, err);
-	/* Drained every 250 ms at least, and once more when all tasks have ended. */
-	for (int woken = 0; r == 0 && woken != -EPIPE;) {
-		woken = tally_sampler_wait(sampler, 250);
-		drain(sampler, tally_events_count(events));
-	}
+	if (r == 0)
+		r = print_all(sampler);
 	if (r == 0)
 		r = tally_launch_wait(launch, -1, &end, err);
 	tally_sampler_close(sampler);
