@@ -19,6 +19,7 @@
 #include <tally/api.h>
 #include <tally/error.h>
 #include <tally/event.h>
+#include <tally/sampler.h>
 #include <tally/target.h>
 
 TALLY_BEGIN_DECLS
@@ -30,6 +31,13 @@ enum tally_recorder_flags {
 	TALLY_RECORDER_NO_INHERIT = 1u << 1, /* do not follow new threads and children */
 	TALLY_RECORDER_PERF_CLOCK = 1u
 				    << 2, /* the kernel's perf clock instead of CLOCK_MONOTONIC */
+	/*
+	 * Start leaves the events disabled, tally_recorder_enable() enables them. Meanwhile an event of
+	 * its own, `dummy`, tells what is mapped and started, so that all samples can be named.
+	 */
+	TALLY_RECORDER_DISABLED = 1u << 3,
+	/* PROCESS: do not stop it while the events are attached to its threads (see freeze.h). */
+	TALLY_RECORDER_NO_STOP = 1u << 4,
 };
 
 struct tally_recorder_opts {
@@ -44,12 +52,18 @@ struct tally_recorder_opts {
 	const char
 		*root; /* folder above /proc and /sys; NULL: the real one. Borrowed till close. */
 	uint32_t owner_uid_plus_1, owner_gid_plus_1; /* as struct tally_writer_opts */
+	/*
+	 * How to sample, in full; NULL: as the fields above say. With it they, and the flags CALLCHAIN,
+	 * NO_INHERIT and PERF_CLOCK, must be zero. Its root is the recorder's. Borrowed until open
+	 * returns.
+	 */
+	const struct tally_sampler_opts *sampler;
 };
 
 /* What a recording came to. */
 struct tally_recording {
 	uint64_t samples, records; /* written, samples among the records */
-	uint64_t bytes;            /* of the file */
+	uint64_t bytes;            /* of the file, and of those before it after a switch */
 	uint64_t lost;             /* records and samples that the kernel says it dropped */
 	uint64_t rounds;
 	uint64_t throttled;   /* THROTTLE records */
@@ -72,8 +86,19 @@ TALLY_API int tally_recorder_open(struct tally_recorder **out, struct tally_even
 				  const struct tally_target *target,
 				  const struct tally_recorder_opts *opts, struct tally_error *err);
 
-/* Enables the events; needless for a COMMAND. Since: 0.1 */
+/* Enables the events; needless for a COMMAND, but with TALLY_RECORDER_DISABLED. Since: 0.1 */
 TALLY_API int tally_recorder_start(struct tally_recorder *recorder, struct tally_error *err);
+
+/*
+ * Enables or disables the events while it records, `event` of them or all (UINT32_MAX); of a group
+ * the leader stands for all its members. Without TALLY_RECORDER_DISABLED the first event also tells
+ * what is mapped, so that code that is loaded while it is disabled has no names. Errors: -EINVAL for
+ * an event that does not exist; -errno of ioctl(2). Since: 0.1
+ */
+TALLY_API int tally_recorder_enable(struct tally_recorder *recorder, uint32_t event,
+				    struct tally_error *err);
+TALLY_API int tally_recorder_disable(struct tally_recorder *recorder, uint32_t event,
+				     struct tally_error *err);
 
 /*
  * Waits at most `timeout_ms` for data, and drains all rings when a watermark was passed or 250 ms
@@ -84,7 +109,15 @@ TALLY_API int tally_recorder_start(struct tally_recorder *recorder, struct tally
 TALLY_API int tally_recorder_step(struct tally_recorder *recorder, int timeout_ms,
 				  struct tally_error *err);
 
-/* What there is so far; may be called between steps. Since: 0.1 */
+/*
+ * Finishes the file, renames it to `keep_as`, and goes on in a new one of the first one's name, which
+ * begins with what runs now. The events go on meanwhile. After an error only discard and close are of
+ * use. Errors: of finish, of rename(2), of open. Since: 0.1
+ */
+TALLY_API int tally_recorder_switch(struct tally_recorder *recorder, const char *keep_as,
+				    struct tally_error *err);
+
+/* What there is so far, over all files; may be called between steps. Since: 0.1 */
 TALLY_API void tally_recorder_progress(struct tally_recorder *recorder,
 				       struct tally_recording *out);
 

@@ -11,15 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <tally/freeze.h>
 #include <tally/reader.h>
 #include <tally/recorder.h>
 #include <tally/sampler.h>
 #include <tally/writer.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "image/build-id.h"
+#include "recorder/drain.h"
 #include "recorder/stolen.h"
 #include "recorder/synth.h"
 #include "recorder/tallier.h"
@@ -30,49 +33,128 @@
 
 #define DEFAULT_PATH "perf.data"
 
-#define KNOWN_FLAGS \
+#define SAMPLING_FLAGS \
 	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
+#define KNOWN_FLAGS (SAMPLING_FLAGS | TALLY_RECORDER_DISABLED | TALLY_RECORDER_NO_STOP)
 
 /* The kernel's build-id is in an ELF note of a few hundred bytes. */
 #define NOTES_LIMIT 65536
 
 struct tally_recorder {
 	struct tally_sampler *sampler;
+	/*
+	 * What is mapped and started, by an event of its own: for events that are off meanwhile, or
+	 * whose records are overwritten. NULL: the first event of the sampler tells it.
+	 */
+	struct tally_sampler *side;
+	struct tally_events *events, *side_events;
 	struct tally_writer *writer;
-	struct tally_events *events;
 	struct tally_recorder_opts opts;
 	struct tally_target target;
 	struct synth synth;
 	struct tallier seen;
+	struct drain drain;
 	struct stolen stolen_before;
-	char *path;      /* of the file, for messages */
-	uint64_t *heads; /* one a ring */
+	char *path; /* of the file, for messages */
 	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
-	bool ended; /* all sampled tasks are gone, or the file is long enough */
+	uint64_t bytes_before; /* in the files before this one */
+	bool overwrite;        /* the samples are in the rings, and in the file when that ends */
+	bool ended;            /* all sampled tasks are gone, or the file is long enough */
 };
+
+/* Both ways of saying how to sample become one. */
+static int sampling(const struct tally_recorder *r, struct tally_sampler_opts *out,
+		    struct tally_error *err)
+{
+	static const struct {
+		uint32_t recorder, sampler;
+	} flags[] = {
+		{ TALLY_RECORDER_CALLCHAIN, TALLY_SAMPLER_CALLCHAIN },
+		{ TALLY_RECORDER_NO_INHERIT, TALLY_SAMPLER_NO_INHERIT },
+		{ TALLY_RECORDER_PERF_CLOCK, TALLY_SAMPLER_PERF_CLOCK },
+	};
+	const struct tally_recorder_opts *o = &r->opts;
+	bool simple = o->flags & SAMPLING_FLAGS || o->freq || o->period || o->sample_type ||
+		      o->ring_bytes;
+
+	if (o->sampler && simple)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "how to sample is given twice, by a sampler's options and beside");
+	int ret = opts_read(out, sizeof(*out), UINT32_MAX, o->sampler, err);
+	if (ret < 0)
+		return ret;
+	out->size = sizeof(*out);
+	out->root = o->root;
+	if (o->sampler)
+		return 0;
+	out->freq = o->freq;
+	out->period = o->period;
+	out->sample_type = o->sample_type;
+	out->ring_bytes = o->ring_bytes;
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		if (o->flags & flags[i].recorder)
+			out->flags |= flags[i].sampler;
+	return 0;
+}
+
+/* An event that counts nothing and stays on, for the records of what is mapped and started. */
+static int open_side(struct tally_recorder *r, const struct tally_sampler_opts *with,
+		     struct tally_error *err)
+{
+	const struct tally_events_opts events_opts = {
+		.size = sizeof(events_opts),
+		.fallback = TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY,
+		.root = r->opts.root,
+	};
+	struct tally_sampler_opts opts = {
+		.size = sizeof(opts),
+		.flags = with->flags & (TALLY_SAMPLER_NO_INHERIT | TALLY_SAMPLER_PERF_CLOCK),
+		.freq = 1,
+		.sample_type = TALLY_SAMPLE_IDENTIFIER,
+		.root = r->opts.root,
+	};
+	int ret = tally_events_parse(&r->side_events, "dummy", &events_opts, err);
+
+	if (ret == 0)
+		ret = tally_sampler_open(&r->side, r->side_events, &r->target, &opts, err);
+	return ret == 0 ? drain_add(&r->drain, r->side, false, err) : ret;
+}
 
 static int open_sampler(struct tally_recorder *r, struct tally_error *err)
 {
-	struct tally_sampler_opts opts = {
-		.size = sizeof(opts),
-		.freq = r->opts.freq,
-		.period = r->opts.period,
-		.sample_type = r->opts.sample_type,
-		.ring_bytes = r->opts.ring_bytes,
-		.root = r->opts.root,
-	};
+	struct tally_target target = r->target;
+	struct tally_sampler_opts opts;
+	int ret = sampling(r, &opts, err);
 
-	if (r->opts.flags & TALLY_RECORDER_CALLCHAIN)
-		opts.flags |= TALLY_SAMPLER_CALLCHAIN;
-	if (r->opts.flags & TALLY_RECORDER_NO_INHERIT)
-		opts.flags |= TALLY_SAMPLER_NO_INHERIT;
-	if (r->opts.flags & TALLY_RECORDER_PERF_CLOCK)
-		opts.flags |= TALLY_SAMPLER_PERF_CLOCK;
-	int ret = tally_sampler_open(&r->sampler, r->events, &r->target, &opts, err);
 	if (ret < 0)
 		return ret;
-	r->heads = calloc(tally_sampler_rings(r->sampler), sizeof(*r->heads));
-	return r->heads ? 0 : error_nomem(err, "the recorder's rings");
+	if (r->overwrite || r->opts.flags & TALLY_RECORDER_DISABLED) {
+		opts.sample_type |= TALLY_SAMPLE_IDENTIFIER;
+		ret = open_side(r, &opts, err);
+		if (ret < 0)
+			return ret;
+	}
+	/* No exec shall enable what is to stay disabled. */
+	if (r->opts.flags & TALLY_RECORDER_DISABLED && target.scope == TALLY_SCOPE_COMMAND)
+		target.scope = TALLY_SCOPE_PROCESS;
+	ret = tally_sampler_open(&r->sampler, r->events, &target, &opts, err);
+	return ret == 0 ? drain_add(&r->drain, r->sampler, r->overwrite, err) : ret;
+}
+
+/* With the process stood still no thread can start another between two that are attached to. */
+static int open_held(struct tally_recorder *r, struct tally_error *err)
+{
+	struct tally_freeze *freeze = NULL;
+
+	if (r->target.scope == TALLY_SCOPE_PROCESS && !(r->opts.flags & TALLY_RECORDER_NO_STOP)) {
+		int ret = tally_freeze_open(&freeze, r->target.id,
+					    TALLY_OPTS(freeze, .root = r->opts.root), err);
+		if (ret < 0)
+			return ret;
+	}
+	int ret = open_sampler(r, err);
+	tally_freeze_close(freeze);
+	return ret;
 }
 
 /* What the kernel took instead, when it took another event: the file should not call it cycles. */
@@ -87,6 +169,21 @@ static const char *recorded_name(const struct tally_event *event)
 	return tally_event_name(event);
 }
 
+static int add_events(struct tally_recorder *r, const struct tally_sampler *sampler,
+		      const struct tally_events *events, struct tally_error *err)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < tally_events_count(events); i++) {
+		const uint64_t *ids;
+		uint32_t count = tally_sampler_ids(sampler, i, &ids);
+		ret = tally_writer_event(r->writer, recorded_name(tally_events_at(events, i)),
+					 tally_sampler_attr(sampler, i), ids, count, err);
+	}
+	return ret;
+}
+
+/* A file with its header and the kernel's maps. */
 static int open_writer(struct tally_recorder *r, struct tally_error *err)
 {
 	struct tally_writer_opts opts = {
@@ -94,15 +191,18 @@ static int open_writer(struct tally_recorder *r, struct tally_error *err)
 		.owner_uid_plus_1 = r->opts.owner_uid_plus_1,
 		.owner_gid_plus_1 = r->opts.owner_gid_plus_1,
 	};
-	int ret = tally_writer_open(&r->writer, r->opts.path, &opts, err);
+	int ret = tally_writer_open(&r->writer, r->path, &opts, err);
 
-	for (uint32_t i = 0; ret == 0 && i < tally_events_count(r->events); i++) {
-		const uint64_t *ids;
-		uint32_t count = tally_sampler_ids(r->sampler, i, &ids);
-		ret = tally_writer_event(r->writer, recorded_name(tally_events_at(r->events, i)),
-					 tally_sampler_attr(r->sampler, i), ids, count, err);
-	}
-	return ret < 0 ? ret : tally_writer_begin(r->writer, err);
+	if (ret == 0)
+		ret = add_events(r, r->sampler, r->events, err);
+	if (ret == 0 && r->side)
+		ret = add_events(r, r->side, r->side_events, err);
+	if (ret == 0)
+		ret = tally_writer_begin(r->writer, err);
+	if (ret < 0)
+		return ret;
+	r->drain.writer = r->synth.writer = r->writer;
+	return synth_kernel(&r->synth, err);
 }
 
 int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
@@ -128,23 +228,23 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	r->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	stolen_read(&r->stolen_before, r->opts.root);
 
-	ret = open_sampler(r, err);
-	if (ret == 0)
-		ret = open_writer(r, err);
+	ret = open_held(r, err);
 	if (ret < 0)
 		goto fail;
+	r->drain.seen = &r->seen;
+	r->drain.path = r->path;
 	r->synth = (struct synth){
-		.writer = r->writer,
 		.layout = tally_sampler_layout(r->sampler, 0),
 		.root = r->opts.root,
 		.modules = &r->seen.modules,
 	};
 	tallier_init(&r->seen, r->synth.layout);
-	ret = synth_kernel(&r->synth, err);
+	ret = open_writer(r, err);
 	if (ret < 0)
 		goto fail;
 	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);
 	r->opts.path = NULL; /* borrowed until here */
+	r->opts.sampler = NULL;
 	*out = r;
 	return 0;
 fail:
@@ -170,67 +270,93 @@ static int describe_running(struct tally_recorder *r, struct tally_error *err)
 	}
 }
 
+/* For a further file: who was started by a process that is recorded may be anywhere. */
+static int describe_again(struct tally_recorder *r, struct tally_error *err)
+{
+	switch (r->target.scope) {
+	case TALLY_SCOPE_SELF:
+	case TALLY_SCOPE_THREAD:
+		return describe_running(r, err);
+	default:
+		return synth_system(&r->synth, err);
+	}
+}
+
+static int switch_failed(int code, bool on, struct tally_error *err)
+{
+	return error_set(err, code, TALLY_CAUSE_IO, "the events cannot be %s: %s",
+			 on ? "enabled" : "disabled", strerror(-code));
+}
+
 int tally_recorder_start(struct tally_recorder *r, struct tally_error *err)
 {
-	if (r->target.scope != TALLY_SCOPE_COMMAND) {
-		int ret = tally_sampler_enable(r->sampler);
-		if (ret < 0)
-			return error_set(err, ret, TALLY_CAUSE_IO,
-					 "the events cannot be enabled: %s", strerror(-ret));
-	}
+	bool disabled = r->opts.flags & TALLY_RECORDER_DISABLED;
+	int ret = 0;
+
+	if (r->target.scope != TALLY_SCOPE_COMMAND && r->side)
+		ret = tally_sampler_enable(r->side);
+	if (ret == 0 && r->target.scope != TALLY_SCOPE_COMMAND && !disabled)
+		ret = tally_sampler_enable(r->sampler);
+	if (ret < 0)
+		return switch_failed(ret, true, err);
 	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);
 	return describe_running(r, err);
 }
 
-static int drain_ring(struct tally_recorder *r, struct tally_ring *ring, uint64_t head,
-		      struct tally_error *err)
+static int set_enabled(struct tally_recorder *r, uint32_t event, bool on, struct tally_error *err)
 {
-	struct iovec spans[2];
-	uint64_t bytes = 0;
-	int count = tally_ring_peek_to(ring, head, spans);
-
-	if (count < 0)
-		return error_set(err, count, TALLY_CAUSE_CORRUPT,
-				 "the head of a ring is where no data can end");
-	if (!count)
-		return 0;
-	for (int i = 0; i < count; i++)
-		bytes += spans[i].iov_len;
-	uint64_t whole = tallier_add(&r->seen, spans, count);
-	if (whole != bytes)
-		return error_set(err, -EBADMSG, TALLY_CAUSE_CORRUPT,
-				 "a ring holds bytes that are no record, %" PRIu64 " bytes in",
-				 whole);
-	int ret = tally_writer_append(r->writer, spans, count);
-	if (ret < 0)
-		return error_set(
-			err, ret, TALLY_CAUSE_IO,
-			"writing %s: %s; it can be read up to its last whole round, %" PRIu64
-			" bytes%s",
-			r->path, strerror(-ret), tally_writer_size(r->writer),
-			ret == -ENOSPC ? "; make room, or bound it by --max-size" : "");
-	tally_ring_advance(ring, bytes);
-	return 0;
+	if (event != UINT32_MAX && event >= tally_events_count(r->events))
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "there is no event %" PRIu32 " in this recording", event);
+	int ret = on ? tally_sampler_enable(r->sampler) : tally_sampler_disable(r->sampler);
+	return ret < 0 ? switch_failed(ret, on, err) : 0;
 }
 
-/* One round: all heads first, so that no record in it is newer than the heads of all rings. */
+int tally_recorder_enable(struct tally_recorder *r, uint32_t event, struct tally_error *err)
+{
+	return set_enabled(r, event, true, err);
+}
+
+int tally_recorder_disable(struct tally_recorder *r, uint32_t event, struct tally_error *err)
+{
+	return set_enabled(r, event, false, err);
+}
+
+static uint64_t bytes_written(const struct tally_recorder *r)
+{
+	return r->bytes_before + (r->writer ? tally_writer_size(r->writer) : 0);
+}
+
+/*
+ * One round. A flight recorder's file has none before its end, for what is in the rings then is older
+ * than much of what is in the file.
+ */
 static int drain(struct tally_recorder *r, struct tally_error *err)
 {
-	uint32_t rings = tally_sampler_rings(r->sampler);
 	uint64_t before = r->seen.records;
-	int ret = 0;
+	int ret = drain_round(&r->drain, err);
 
-	for (uint32_t i = 0; i < rings; i++)
-		r->heads[i] = tally_ring_head(tally_sampler_ring(r->sampler, i));
-	for (uint32_t i = 0; i < rings && ret == 0; i++)
-		ret = drain_ring(r, tally_sampler_ring(r->sampler, i), r->heads[i], err);
 	r->drained_ns = clock_ns(CLOCK_MONOTONIC);
-	if (ret == 0 && r->seen.records != before) {
+	if (ret == 0 && r->seen.records != before && !r->overwrite) {
 		ret = tally_writer_round(r->writer, err);
 		r->rounds++;
 	}
-	if (r->opts.max_bytes && tally_writer_size(r->writer) >= r->opts.max_bytes)
+	if (r->opts.max_bytes && bytes_written(r) >= r->opts.max_bytes)
 		r->ended = true;
+	return ret;
+}
+
+/* What is in the rings of a flight recorder, too. */
+static int drain_all(struct tally_recorder *r, struct tally_error *err)
+{
+	int ret = r->overwrite ? drain_snapshot(&r->drain, err) : 0;
+
+	if (ret == 0)
+		ret = drain(r, err);
+	if (ret == 0 && r->overwrite) {
+		ret = tally_writer_round(r->writer, err);
+		r->rounds++;
+	}
 	return ret;
 }
 
@@ -244,7 +370,8 @@ int tally_recorder_step(struct tally_recorder *r, int timeout_ms, struct tally_e
 		return 0;
 	if (timeout_ms >= 0 && timeout_ms < wait_ms)
 		wait_ms = timeout_ms;
-	int got = tally_sampler_wait(r->sampler, wait_ms);
+	/* Rings that are overwritten need nobody when they fill up. */
+	int got = tally_sampler_wait(r->overwrite ? r->side : r->sampler, wait_ms);
 	if (got == -EPIPE)
 		r->ended = true;
 	else if (got == -EINTR)
@@ -270,7 +397,7 @@ void tally_recorder_progress(struct tally_recorder *r, struct tally_recording *o
 	*out = (struct tally_recording){
 		.samples = r->seen.samples,
 		.records = r->seen.records + r->synth.records,
-		.bytes = tally_writer_size(r->writer),
+		.bytes = bytes_written(r),
 		.lost = r->seen.lost,
 		.rounds = r->rounds,
 		.throttled = r->seen.throttled,
@@ -322,23 +449,45 @@ static int add_features(struct tally_recorder *r)
 	return ret;
 }
 
+/* The file as it stays: with all that has come, and its features. */
+static int finish_file(struct tally_recorder *r, struct tally_error *err)
+{
+	int ret = drain_all(r, err);
+
+	if (ret < 0)
+		return ret;
+	ret = add_features(r);
+	if (ret < 0)
+		return error_nomem(err, "the description of the recording");
+	return tally_writer_finish(r->writer, err);
+}
+
+int tally_recorder_switch(struct tally_recorder *r, const char *keep_as, struct tally_error *err)
+{
+	int ret = finish_file(r, err);
+
+	if (ret < 0)
+		return ret;
+	if (rename(r->path, keep_as) < 0)
+		return error_set(err, -errno, TALLY_CAUSE_IO, "%s cannot be renamed to %s: %s",
+				 r->path, keep_as, strerror(errno));
+	r->bytes_before += tally_writer_size(r->writer);
+	tally_writer_close(r->writer);
+	r->writer = NULL;
+	r->seen.first_time = r->seen.last_time = 0;
+	ret = open_writer(r, err);
+	return ret < 0 ? ret : describe_again(r, err);
+}
+
 int tally_recorder_finish(struct tally_recorder *r, struct tally_recording *report,
 			  struct tally_error *err)
 {
 	int ret = tally_sampler_disable(r->sampler);
 
 	if (ret < 0)
-		error_set(err, ret, TALLY_CAUSE_IO, "the events cannot be disabled: %s",
-			  strerror(-ret));
+		switch_failed(ret, false, err);
 	if (ret == 0)
-		ret = drain(r, err);
-	if (ret == 0) {
-		ret = add_features(r);
-		if (ret < 0)
-			error_nomem(err, "the description of the recording");
-	}
-	if (ret == 0)
-		ret = tally_writer_finish(r->writer, err);
+		ret = finish_file(r, err);
 	if (report)
 		tally_recorder_progress(r, report);
 	return ret;
@@ -364,9 +513,11 @@ void tally_recorder_close(struct tally_recorder *r)
 		return;
 	tally_writer_close(r->writer);
 	tally_sampler_close(r->sampler);
+	tally_sampler_close(r->side);
+	tally_events_free(r->side_events);
+	drain_done(&r->drain);
 	synth_done(&r->synth);
 	tallier_done(&r->seen);
-	free(r->heads);
 	free(r->path);
 	free(r);
 }
