@@ -136,6 +136,7 @@ static enum verdict store(const struct arg *arg, const char *value, bool negated
 		return TAKEN;
 	case ARG_TEXT:
 	case ARG_MAYBE_TEXT:
+	case ARG_JOINED_TEXT:
 		*(const char **)arg->to = value ? value : "";
 		return TAKEN;
 	case ARG_TEXTS:
@@ -208,9 +209,8 @@ static const char *negate(char *to, size_t size, const char *name)
 static void add_option(struct scan *scan, const struct arg *a, int i)
 {
 	bool bare = a->kind == ARG_FLAG || a->kind == ARG_LEVEL;
-	int value = bare                        ? no_argument
-		    : a->kind == ARG_MAYBE_TEXT ? optional_argument
-						: required_argument;
+	bool maybe = a->kind == ARG_MAYBE_TEXT || a->kind == ARG_JOINED_TEXT;
+	int value = bare ? no_argument : maybe ? optional_argument : required_argument;
 
 	if (a->letter) {
 		scan->shorts[scan->s++] = a->letter;

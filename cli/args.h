@@ -11,17 +11,18 @@
 #include <stdint.h>
 
 enum arg_kind {
-	ARG_FLAG,       /* bool *: set; cleared by the name with "no-" put before or taken away */
-	ARG_LEVEL,      /* unsigned *: one more each time it is given */
-	ARG_TEXT,       /* const char ** */
-	ARG_MAYBE_TEXT, /* as ARG_TEXT; without a value, or before a word with '-', it is "" */
-	ARG_TEXTS,      /* struct texts *: may be given several times */
-	ARG_U64,        /* uint64_t *: a whole number */
-	ARG_I64,        /* int64_t *: a whole number, maybe with a '-' */
-	ARG_COUNT,      /* uint64_t *: a whole number above 0 */
-	ARG_SIZE,       /* uint64_t *: a number with B, K, M or G behind it */
-	ARG_SECONDS,    /* double *: a number of seconds, from 1e-9 to 1e9 */
-	ARG_PERCENT,    /* double *: 0 to 100 */
+	ARG_FLAG,        /* bool *: set; cleared by the name with "no-" put before or taken away */
+	ARG_LEVEL,       /* unsigned *: one more each time it is given */
+	ARG_TEXT,        /* const char ** */
+	ARG_MAYBE_TEXT,  /* as ARG_TEXT; without a value, or before a word with '-', it is "" */
+	ARG_JOINED_TEXT, /* likewise, but a value is only ever part of the same word */
+	ARG_TEXTS,       /* struct texts *: may be given several times */
+	ARG_U64,         /* uint64_t *: a whole number */
+	ARG_I64,         /* int64_t *: a whole number, maybe with a '-' */
+	ARG_COUNT,       /* uint64_t *: a whole number above 0 */
+	ARG_SIZE,        /* uint64_t *: a number with B, K, M or G behind it */
+	ARG_SECONDS,     /* double *: a number of seconds, from 1e-9 to 1e9 */
+	ARG_PERCENT,     /* double *: 0 to 100 */
 };
 
 struct texts {

@@ -7,11 +7,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <tally/profiling.h>
 
-#include "args.h"
 #include "command.h"
-#include "targets.h"
+#include "event-lists.h"
+#include "record.h"
 #include "term.h"
 
 /* perf's default: cycles as precise as they go, and the clock where there are none. */
@@ -20,34 +19,39 @@
 /* How often a person sees progress, and how long a step may wait while a command runs. */
 #define PROGRESS_NS (500 * 1000000ull)
 #define STEP_MS     100
-
-struct options {
-	const char *events, *output, *pid, *tid, *cpus, *freq, *call_graph;
-	uint64_t period, pages, max_size;
-	double duration;
-	bool all, graph, no_inherit, quiet, verbose;
-};
+/* Who gives commands waits for their ack, and nothing else wakes a step for them. */
+#define CONTROL_MS 5
 
 /* What one recording needs; all of it is closed by close_job. */
 struct job {
-	struct options o;
+	struct record_options o;
 	struct tally_events *events;
 	struct tally_launch *launch;
 	struct tally_recorder *recorder;
 	struct targets targets;
 	struct tally_target target;
+	struct schedule schedule;
+	struct control control;
+	struct rotation rotation;
 	char **argv;
 	const char **cmdline; /* words for the file's header */
-	uint64_t started_ns;
+	uint64_t started_ns, shown_ns;
+	bool stopped;   /* by --control */
 	bool all_ended; /* the recording is over since nothing is left of the command */
 };
 
-static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t interrupts, switches;
 
 static void on_signal(int signal)
 {
 	(void)signal;
 	interrupts++;
+}
+
+static void on_switch(int signal)
+{
+	(void)signal;
+	switches++;
 }
 
 static uint64_t monotonic(void)
@@ -58,62 +62,15 @@ static uint64_t monotonic(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static uint64_t running_ms(const struct job *s)
+{
+	return (monotonic() - s->started_ns) / 1000000;
+}
+
 static int fail(const struct tally_error *err)
 {
 	complain("record", "%s", err->text);
 	return EXIT_FAILED;
-}
-
-/* One target, and one only: a recording has one set of rings. */
-static int choose_target(struct job *s)
-{
-	const struct target_args given = { s->o.pid, s->o.tid, s->o.cpus, s->o.all };
-
-	if (!targets_parse(&s->targets, &given, "record"))
-		return EXIT_USAGE;
-	if (s->targets.count > 1) {
-		complain("record", "only one process or thread can be recorded at a time");
-		hint("-a records everything; 'tally report --pid' picks from it");
-		return EXIT_USAGE;
-	}
-	if (!s->targets.count && !s->argv[0]) {
-		complain("record", "nothing to record");
-		hint("give a command after --, or -p PID, -t TID, or -a; 'tally record -h' tells "
-		     "more");
-		return EXIT_USAGE;
-	}
-	s->target = s->targets.at[0];
-	if (!s->targets.count)
-		s->target.scope = TALLY_SCOPE_COMMAND;
-	return 0;
-}
-
-static int read_rate(const struct options *o, struct tally_recorder_opts *opts)
-{
-	struct tally_system system;
-	char *end;
-
-	opts->period = o->period;
-	if (!o->freq)
-		return 0;
-	if (o->period) {
-		complain("record", "-F and -c exclude each other: a rate or a period");
-		return EXIT_USAGE;
-	}
-	if (!strcmp(o->freq, "max")) {
-		opts->freq = 100000;
-		if (tally_system_read(&system, sizeof(system), NULL, NULL) == 0 &&
-		    system.max_sample_rate > 0)
-			opts->freq = (uint64_t)system.max_sample_rate;
-		return 0;
-	}
-	opts->freq = strtoull(o->freq, &end, 10);
-	if (end == o->freq || *end || !opts->freq || *o->freq == '-') {
-		complain("record", "-F: '%s' is neither a number of samples a second nor 'max'",
-			 o->freq);
-		return EXIT_USAGE;
-	}
-	return 0;
 }
 
 /* Who called sudo shall own the file. */
@@ -128,124 +85,287 @@ static uint32_t sudo_id(const char *name)
 	return *end || id >= UINT32_MAX ? 0 : (uint32_t)id + 1;
 }
 
-/* Saturates, so that a number beyond all memory is refused as such. */
-static uint64_t ring_bytes(uint64_t pages)
-{
-	uint64_t bytes;
+/* ---- before it starts ---- */
 
-	return __builtin_mul_overflow(pages, (uint64_t)sysconf(_SC_PAGESIZE), &bytes) ? UINT64_MAX
-										      : bytes;
+/* One target, and one only: a recording has one set of rings. */
+static int choose_target(struct job *s)
+{
+	if (!targets_parse(&s->targets, &s->o.target, "record") ||
+	    !record_options_check(&s->o, &s->targets, s->argv[0]))
+		return EXIT_USAGE;
+	s->target = s->targets.at[0];
+	if (!s->targets.count)
+		s->target.scope = TALLY_SCOPE_COMMAND;
+	if (s->o.cgroup) {
+		s->target.scope = TALLY_SCOPE_CGROUP;
+		s->target.cgroup = s->o.cgroup;
+	}
+	return EXIT_DONE;
 }
 
-static int open_recorder(struct job *s, int argc, char **argv, struct tally_error *err)
+static int read_course(struct job *s)
 {
-	struct tally_recorder_opts opts = {
-		.size = sizeof(opts),
-		.path = s->o.output,
-		.ring_bytes = ring_bytes(s->o.pages),
-		.max_bytes = s->o.max_size,
-		.owner_uid_plus_1 = sudo_id("SUDO_UID"),
-		.owner_gid_plus_1 = sudo_id("SUDO_GID"),
-	};
-	int status = read_rate(&s->o, &opts);
+	if (!schedule_parse(&s->schedule, s->o.delay)) {
+		complain("record",
+			 "-D: '%s' is neither a number of milliseconds, nor -1, nor ascending "
+			 "ranges as 10-20,30-40",
+			 s->o.delay);
+		return EXIT_USAGE;
+	}
+	if (s->schedule.starts_off && !s->schedule.count && !s->o.control) {
+		complain("record", "-D -1 waits for somebody to enable the events, and nobody can");
+		hint("add --control");
+		return EXIT_USAGE;
+	}
+	return rotation_parse(&s->rotation, &s->o) && control_open(&s->control, s->o.control)
+		       ? EXIT_DONE
+		       : EXIT_USAGE;
+}
 
-	if (status)
-		return status;
-	/* argv[0] is "record": the file says what was typed, program first, as perf's do. */
-	s->cmdline = calloc((size_t)argc + 2, sizeof(*s->cmdline));
-	if (!s->cmdline) {
-		complain("record", "no memory");
+static int parse_events(struct job *s)
+{
+	struct tally_events_opts opts = {
+		.size = sizeof(opts),
+		.fallback = TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY,
+		.tables = s->o.tables,
+	};
+	struct tally_error err = { 0 };
+	char *text = s->o.events.count ? event_lists_join(&s->o.events, s->o.events.count)
+				       : strdup(DEFAULT_EVENT);
+
+	if (!text) {
+		complain("record", "no memory for the events");
 		return EXIT_FAILED;
 	}
+	if (!s->o.events.count)
+		opts.fallback |= TALLY_FALLBACK_PRECISE | TALLY_FALLBACK_CPU_CLOCK;
+	int r = tally_events_parse(&s->events, text, &opts, &err);
+	free(text);
+	if (r == 0)
+		return event_lists_filter(&s->o.events, &s->o.filters, &opts, s->events, "record");
+	fail(&err);
+	bool typed = err.cause == TALLY_CAUSE_SYNTAX || err.cause == TALLY_CAUSE_UNKNOWN;
+	return typed ? EXIT_USAGE : EXIT_FAILED;
+}
+
+/* argv[0] is "record": the file says what was typed, program first, as perf's do. */
+static bool keep_words(struct job *s, int argc, char **argv)
+{
+	s->cmdline = calloc((size_t)argc + 2, sizeof(*s->cmdline));
+	if (!s->cmdline)
+		return false;
 	s->cmdline[0] = "tally";
 	for (int i = 0; i < argc; i++)
 		s->cmdline[i + 1] = argv[i];
-	opts.cmdline = s->cmdline;
-	if (s->o.graph || s->o.call_graph)
-		opts.flags |= TALLY_RECORDER_CALLCHAIN;
-	if (s->o.no_inherit)
-		opts.flags |= TALLY_RECORDER_NO_INHERIT;
+	return true;
+}
+
+static int open_recorder(struct job *s, struct tally_error *err)
+{
+	struct tally_sampler_opts sampling;
+	struct tally_recorder_opts opts = {
+		.size = sizeof(opts),
+		.path = s->o.output,
+		.max_bytes = s->o.max_size,
+		.cmdline = s->cmdline,
+		.owner_uid_plus_1 = sudo_id("SUDO_UID"),
+		.owner_gid_plus_1 = sudo_id("SUDO_GID"),
+		.sampler = &sampling,
+	};
+	int status = record_sampling(&s->o, s->events, &sampling);
+
+	if (status)
+		return status;
+	/* Events that may be off for a while leave it to another to tell what is mapped. */
+	if (s->schedule.starts_off || s->o.control)
+		opts.flags |= TALLY_RECORDER_SIDE_BAND;
+	if (s->schedule.starts_off)
+		opts.flags |= TALLY_RECORDER_DISABLED;
 	int r = tally_recorder_open(&s->recorder, s->events, &s->target, &opts, err);
-	return r < 0 ? fail(err) : 0;
+	return r < 0 ? fail(err) : EXIT_DONE;
 }
 
-static void say_compromises(const struct job *s)
+/* ---- while it runs ---- */
+
+static bool shows_progress(const struct job *s)
 {
-	const char *clamped = tally_recorder_compromise(s->recorder);
-
-	if (s->o.quiet)
-		return;
-	for (uint32_t i = 0; i < tally_events_count(s->events); i++) {
-		const char *what = tally_event_compromise(tally_events_at(s->events, i));
-		if (what)
-			complain("record", "%s", what);
-	}
-	if (clamped)
-		complain("record", "%s", clamped);
+	return !s->o.quiet && isatty(STDERR_FILENO);
 }
 
-static void print_bytes(FILE *to, uint64_t bytes)
-{
-	if (bytes < 10240)
-		fprintf(to, "%" PRIu64 " B", bytes);
-	else if (bytes < 10 * 1048576)
-		fprintf(to, "%.1f KiB", (double)bytes / 1024);
-	else
-		fprintf(to, "%.1f MiB", (double)bytes / 1048576);
-}
-
-static void show_progress(struct job *s, uint64_t *shown)
+static void show_progress(struct job *s)
 {
 	struct tally_recording now;
 	uint64_t time = monotonic();
 
-	if (s->o.quiet || !isatty(STDERR_FILENO) || time - *shown < PROGRESS_NS)
+	if (!shows_progress(s) || time - s->shown_ns < PROGRESS_NS)
 		return;
-	*shown = time;
+	s->shown_ns = time;
 	tally_recorder_progress(s->recorder, &now);
-	fprintf(stderr, "\r%6.1f s  %" PRIu64 " samples  ", (double)(time - s->started_ns) / 1e9,
-		now.samples);
-	print_bytes(stderr, now.bytes);
-	if (now.lost)
-		fprintf(stderr, "  %" PRIu64 " lost", now.lost);
-	fputs("\033[K", stderr);
+	record_say_progress(&now, (double)(time - s->started_ns) / 1e9);
+}
+
+static uint64_t bytes_so_far(struct job *s)
+{
+	struct tally_recording now;
+
+	tally_recorder_progress(s->recorder, &now);
+	return now.bytes;
+}
+
+/* Ends this file under a name of its own and begins another. */
+static int switch_output(struct job *s, struct tally_error *err)
+{
+	const char *name;
+
+	if (rotation_name(&s->rotation, s->o.output, bytes_so_far(s), monotonic(), &name) < 0) {
+		snprintf(err->text, sizeof(err->text), "no memory for a file's name");
+		return -ENOMEM;
+	}
+	int r = tally_recorder_switch(s->recorder, name, err);
+	if (r == 0 && !s->o.quiet)
+		complain("record", "wrote %s", name);
+	rotation_trim(&s->rotation);
+	return r;
+}
+
+static int switch_if_due(struct job *s, struct tally_error *err)
+{
+	bool by_measure = s->rotation.bytes || s->rotation.period_ns;
+	bool due = switches ||
+		   (by_measure && rotation_due(&s->rotation, bytes_so_far(s), monotonic()));
+
+	if (!due || !s->rotation.wanted)
+		return 0;
+	switches = 0;
+	return switch_output(s, err);
+}
+
+static int set_enabled(struct job *s, uint32_t event, bool on, struct tally_error *err)
+{
+	return on ? tally_recorder_enable(s->recorder, event, err)
+		  : tally_recorder_disable(s->recorder, event, err);
+}
+
+static int keep_schedule(struct job *s, struct tally_error *err)
+{
+	int r = 0;
+	bool on;
+
+	while (r == 0 && schedule_due(&s->schedule, running_ms(s), &on))
+		r = set_enabled(s, UINT32_MAX, on, err);
+	return r;
+}
+
+/* All events, or the one that is named. */
+static int obey_switch(struct job *s, const char *name, bool on, struct tally_error *err)
+{
+	uint32_t event = 0, count = tally_events_count(s->events);
+
+	if (!*name)
+		return set_enabled(s, UINT32_MAX, on, err);
+	while (event < count && strcmp(tally_event_name(tally_events_at(s->events, event)), name))
+		event++;
+	if (event < count)
+		return set_enabled(s, event, on, err);
+	complain("record", "--control: '%s' is not recorded", name);
+	return 1;
+}
+
+static int list_events(const struct job *s)
+{
+	for (uint32_t i = 0; i < tally_events_count(s->events); i++)
+		complain("record", "event %s", tally_event_name(tally_events_at(s->events, i)));
+	return 0;
+}
+
+/* 0: done; above: not, and that was said; -errno with `err`. */
+static int obey(struct job *s, enum control_command command, const char *argument,
+		struct tally_error *err)
+{
+	switch (command) {
+	case CONTROL_ENABLE:
+	case CONTROL_DISABLE:
+		return obey_switch(s, argument, command == CONTROL_ENABLE, err);
+	case CONTROL_SNAPSHOT:
+		if (s->rotation.wanted)
+			return switch_output(s, err);
+		complain("record", "--control: snapshot needs --switch-output");
+		return 1;
+	case CONTROL_STOP:
+		s->stopped = true;
+		return 0;
+	case CONTROL_EVLIST:
+		return list_events(s);
+	case CONTROL_PING:
+		return 0;
+	default:
+		complain("record", "--control: there is no command '%s'", argument);
+		return 1;
+	}
+}
+
+static int obey_all(struct job *s, struct tally_error *err)
+{
+	enum control_command command;
+	const char *argument;
+	int r = 0;
+
+	while (r >= 0 && !s->stopped &&
+	       (command = control_next(&s->control, &argument)) != CONTROL_NONE) {
+		r = obey(s, command, argument, err);
+		if (r == 0)
+			control_done(&s->control);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* How long a step may wait; 0: the time is over. */
+static int step_ms(const struct job *s)
+{
+	int most = s->control.fd >= 0 ? CONTROL_MS : STEP_MS;
+
+	most = schedule_wait(&s->schedule, running_ms(s), most);
+	if (s->o.duration <= 0)
+		return most > 0 ? most : 1;
+	uint64_t gone = monotonic() - s->started_ns, limit = (uint64_t)(s->o.duration * 1e9);
+	uint64_t left = gone < limit ? (limit - gone) / 1000000 + 1 : 0;
+	return left < (uint64_t)most ? (int)left : most > 0 ? most : 1;
+}
+
+static bool command_ended(struct job *s, struct tally_exit *end)
+{
+	int got = s->launch ? tally_launch_wait(s->launch, 0, end, NULL) : 0;
+
+	return got == 1 || got == -ECHILD;
 }
 
 static bool is_full(struct job *s)
 {
-	struct tally_recording now;
-
-	if (!s->o.max_size)
-		return false;
-	tally_recorder_progress(s->recorder, &now);
-	return now.bytes >= s->o.max_size;
+	return s->o.max_size && bytes_so_far(s) >= s->o.max_size;
 }
 
-/* Runs until the target ends, the time is over, a signal comes or writing fails. */
+/* Runs until the target ends, the time is over, a signal or a command comes, or writing fails. */
 static int loop(struct job *s, struct tally_exit *end, struct tally_error *err)
 {
-	uint64_t shown = monotonic(), limit = (uint64_t)(s->o.duration * 1e9);
-	bool over = false;
-	int r = 1;
+	int r = 1, wait_ms;
 
-	while (r > 0 && !interrupts && !over) {
-		int wait_ms = STEP_MS;
-		if (limit) {
-			uint64_t gone = monotonic() - s->started_ns;
-			uint64_t left = gone < limit ? limit - gone : 0;
-			over = !left;
-			if (left / 1000000 < (uint64_t)wait_ms)
-				wait_ms = (int)(left / 1000000) + 1;
-		}
-		r = over ? 1 : tally_recorder_step(s->recorder, wait_ms, err);
+	s->shown_ns = s->started_ns;
+	while (r > 0 && !interrupts && !s->stopped && (wait_ms = step_ms(s)) > 0) {
+		r = tally_recorder_step(s->recorder, wait_ms, err);
 		if (r == -EINTR)
 			r = 1;
-		show_progress(s, &shown);
-		int ended = s->launch ? tally_launch_wait(s->launch, 0, end, NULL) : 0;
-		if (ended == 1 || ended == -ECHILD)
+		int other = r < 0 ? r : keep_schedule(s, err);
+		if (other == 0)
+			other = obey_all(s, err);
+		if (other == 0)
+			other = switch_if_due(s, err);
+		if (other < 0)
+			r = other;
+		show_progress(s);
+		if (command_ended(s, end))
 			break;
 	}
-	if (shown != s->started_ns && !s->o.quiet && isatty(STDERR_FILENO))
+	if (shows_progress(s))
 		fputs("\r\033[K", stderr);
 	s->all_ended = r == 0 && s->target.scope == TALLY_SCOPE_COMMAND && !s->o.no_inherit &&
 		       !is_full(s);
@@ -271,51 +391,7 @@ static void end_command(struct job *s, struct tally_exit *end)
 			tally_launch_kill(s->launch, SIGKILL);
 }
 
-/* What a clock cannot see: software clocks fire in an interrupt, so never where those are off. */
-static const char *clock_note(const struct job *s)
-{
-	static const char *const notes[] = {
-		[TALLY_SW_CPU_CLOCK] =
-			"; by cpu-clock, which cannot see code that runs with interrupts off",
-		[TALLY_SW_TASK_CLOCK] =
-			"; by task-clock, which cannot see code that runs with interrupts off",
-	};
-
-	for (uint32_t i = 0; i < tally_events_count(s->events); i++) {
-		const struct tally_attr *attr = tally_event_granted(tally_events_at(s->events, i));
-		if (attr && attr->type == TALLY_TYPE_SOFTWARE &&
-		    attr->config <= TALLY_SW_TASK_CLOCK)
-			return notes[attr->config];
-	}
-	return "";
-}
-
-static void say_result(const struct job *s, const struct tally_recording *rec)
-{
-	double cpu_ns = (double)rec->duration_ns * (double)sysconf(_SC_NPROCESSORS_ONLN);
-
-	if (s->o.quiet)
-		return;
-	fprintf(stderr, "tally record: %" PRIu64 " samples, ", rec->samples);
-	print_bytes(stderr, rec->bytes);
-	fprintf(stderr, " in %s, %" PRIu64 " lost%s", s->o.output, rec->lost, clock_note(s));
-	if (rec->throttled)
-		fprintf(stderr, "; throttled %" PRIu64 " times by the kernel", rec->throttled);
-	if (rec->steal_ns && cpu_ns > 0)
-		fprintf(stderr, "; the hypervisor stole %.1f %% of the CPU time",
-			100 * (double)rec->steal_ns / cpu_ns);
-	if (rec->cgroup_throttled_ns && rec->duration_ns)
-		fprintf(stderr, "; the cgroup's quota held it for %.1f %% of the time",
-			100 * (double)rec->cgroup_throttled_ns / (double)rec->duration_ns);
-	fputc('\n', stderr);
-	if (s->o.verbose)
-		fprintf(stderr,
-			"tally record: %" PRIu64 " records, %" PRIu64
-			" rounds, %.1f ms of own CPU time\n",
-			rec->records, rec->rounds, (double)rec->cpu_ns / 1e6);
-}
-
-static void catch_signals(void)
+static void catch_signals(const struct job *s)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
@@ -324,6 +400,9 @@ static void catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
+	action.sa_handler = on_switch;
+	if (s->rotation.wanted)
+		sigaction(SIGUSR2, &action, NULL);
 }
 
 /* So that writing fails with words. After the fork: a command must not inherit what is ignored. */
@@ -349,40 +428,67 @@ static int start(struct job *s)
 
 	if (tally_recorder_start(s->recorder, &err) < 0)
 		return discard(s, &err, EXIT_FAILED);
-	s->started_ns = monotonic();
+	s->started_ns = s->rotation.since_ns = monotonic();
 	if (!s->launch || tally_launch_go(s->launch, &err) == 0)
-		return 0;
+		return EXIT_DONE;
 	return discard(s, &err, err.code == -ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
 }
 
+/* The last file has a name of its own, too, as perf gives it. */
+static int name_last(struct job *s, struct tally_error *err)
+{
+	const char *name;
+
+	if (!s->rotation.wanted)
+		return 0;
+	if (rotation_name(&s->rotation, s->o.output, 0, 0, &name) < 0 ||
+	    rename(s->o.output, name) < 0) {
+		snprintf(err->text, sizeof(err->text), "%s cannot be renamed: %s", s->o.output,
+			 strerror(errno));
+		return -1;
+	}
+	rotation_trim(&s->rotation);
+	s->o.output = name;
+	return 0;
+}
+
 /* With a command the status is the command's; also where the machine is watched meanwhile. */
-static int record(struct job *s, int argc, char **argv)
+static int run_to_end(struct job *s)
 {
 	struct tally_error err = { 0 };
 	struct tally_recording result;
 	struct tally_exit end = { 0 };
+	int r = loop(s, &end, &err);
+	int finished = tally_recorder_finish(s->recorder, &result, r < 0 ? NULL : &err);
 
-	catch_signals();
+	if (s->launch)
+		end_command(s, &end);
+	if (r == 0 && finished == 0)
+		finished = name_last(s, &err);
+	if (r < 0 || finished < 0)
+		return fail(&err);
+	if (!s->o.quiet)
+		record_say_result(&result, s->events, s->o.output, s->o.verbose);
+	return end.status;
+}
+
+static int record(struct job *s)
+{
+	struct tally_error err = { 0 };
+
+	catch_signals(s);
 	if (s->argv[0] && tally_launch_start(&s->launch, s->argv, &err) < 0)
 		return fail(&err);
 	ignore_write_signals();
 	if (s->target.scope == TALLY_SCOPE_COMMAND)
 		s->target.id = tally_launch_pid(s->launch);
-	int status = open_recorder(s, argc, argv, &err);
+	int status = open_recorder(s, &err);
 	if (status)
 		return status;
-	say_compromises(s);
+	if (!s->o.quiet)
+		record_say_compromises(s->recorder, s->events);
 	status = start(s);
-	if (status)
-		return status;
-	int r = loop(s, &end, &err);
-	int finished = tally_recorder_finish(s->recorder, &result, r < 0 ? NULL : &err);
-	if (s->launch)
-		end_command(s, &end);
-	if (r < 0 || finished < 0)
-		return fail(&err);
-	say_result(s, &result);
-	return end.status;
+	return status ? status : run_to_end(s);
 }
 
 static void close_job(struct job *s)
@@ -390,81 +496,29 @@ static void close_job(struct job *s)
 	tally_recorder_close(s->recorder);
 	tally_launch_close(s->launch);
 	tally_events_free(s->events);
+	control_close(&s->control);
+	rotation_free(&s->rotation);
 	free(s->cmdline);
 }
 
 static int run(int argc, char **argv)
 {
-	struct job s = { .o = { .output = "perf.data" } };
-	struct options *o = &s.o;
-	const struct arg table[] = {
-		{ 'e', "event", "LIST",
-		  "what to sample, as 'tally list' names it (default: cycles, else cpu-clock)",
-		  ARG_TEXT, &o->events },
-		{ 'F', "freq", "N|max", "samples a second (default: 4000)", ARG_TEXT, &o->freq },
-		{ 'c', "count", "N", "a sample every N events, instead of a rate", ARG_COUNT,
-		  &o->period },
-		{ 'g', NULL, NULL, "record call graphs", ARG_FLAG, &o->graph },
-		{ 0, "call-graph", "fp", "how call graphs are found: by frame pointers", ARG_TEXT,
-		  &o->call_graph },
-		{ 'p', "pid", "PID", "a running process, all its threads and their children",
-		  ARG_TEXT, &o->pid },
-		{ 't', "tid", "TID", "one running thread", ARG_TEXT, &o->tid },
-		{ 'a', "all-cpus", NULL, "everything that runs", ARG_FLAG, &o->all },
-		{ 'C', "cpu", "LIST", "everything that runs on these CPUs", ARG_TEXT, &o->cpus },
-		{ 'i', "no-inherit", NULL, "do not follow new threads and children", ARG_FLAG,
-		  &o->no_inherit },
-		{ 'o', "output", "FILE", "where to write (default: perf.data)", ARG_TEXT,
-		  &o->output },
-		{ 'm', "mmap-pages", "N", "pages of a ring (default: by the rate, 8 MiB at most)",
-		  ARG_COUNT, &o->pages },
-		{ 0, "duration", "S", "end after so many seconds, the command too (SIGTERM)",
-		  ARG_SECONDS, &o->duration },
-		{ 0, "max-size", "SIZE", "end when the file has this size, as 100M, likewise",
-		  ARG_SIZE, &o->max_size },
-		{ 'q', "quiet", NULL, "only errors", ARG_FLAG, &o->quiet },
-		{ 'v', "verbose", NULL, "also what the recording cost", ARG_FLAG, &o->verbose },
-		{ 0 },
-	};
-	const struct args args = {
-		.command = "record",
-		.synopsis = "[OPTIONS] [-- CMD [ARG...]]",
-		.description =
-			"Samples where a command, a process or the whole machine spends its time.",
-		.examples =
-			"  tally record -g -- ./program     profile a command with call graphs\n"
-			"  tally record -g -p 1234 --duration 10\n"
-			"  tally record -a -g -- sleep 5    everything, for five seconds\n",
-		.table = table,
-	};
-	struct tally_events_opts events_opts = { .size = sizeof(events_opts) };
-	struct tally_error err;
-	int at = args_parse(&args, argc, argv);
+	struct job s = { .control = { .fd = -1, .ack = -1 } };
+	int status = record_options_parse(&s.o, argc, argv, &s.argv);
 
-	if (at < 0)
-		return args_status(at);
-	s.argv = argv + at;
-	if (o->call_graph && strcmp(o->call_graph, "fp") != 0) {
-		complain("record", "--call-graph: '%s' is not known; 'fp' is", o->call_graph);
-		return EXIT_USAGE;
-	}
-	if (!strcmp(o->output, "-") || !*o->output) {
-		complain("record", "-o: a recording needs a file: its header is written last");
-		return EXIT_USAGE;
-	}
-	int status = choose_target(&s);
-	if (status)
+	if (!s.argv)
 		return status;
-	events_opts.fallback = TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY;
-	if (!o->events)
-		events_opts.fallback |= TALLY_FALLBACK_PRECISE | TALLY_FALLBACK_CPU_CLOCK;
-	if (tally_events_parse(&s.events, o->events ? o->events : DEFAULT_EVENT, &events_opts,
-			       &err) < 0) {
-		fail(&err);
-		bool typed = err.cause == TALLY_CAUSE_SYNTAX || err.cause == TALLY_CAUSE_UNKNOWN;
-		return typed ? EXIT_USAGE : EXIT_FAILED;
+	status = choose_target(&s);
+	if (status == EXIT_DONE)
+		status = read_course(&s);
+	if (status == EXIT_DONE)
+		status = parse_events(&s);
+	if (status == EXIT_DONE && !keep_words(&s, argc, argv)) {
+		complain("record", "no memory");
+		status = EXIT_FAILED;
 	}
-	status = record(&s, argc, argv);
+	if (status == EXIT_DONE)
+		status = record(&s);
 	close_job(&s);
 	return status;
 }

@@ -32,12 +32,12 @@ enum tally_recorder_flags {
 	TALLY_RECORDER_PERF_CLOCK = 1u
 				    << 2, /* the kernel's perf clock instead of CLOCK_MONOTONIC */
 	/*
-	 * Start leaves the events disabled, tally_recorder_enable() enables them. Meanwhile an event of
-	 * its own, `dummy`, tells what is mapped and started, so that all samples can be named.
+	 * What is mapped and started is told by an event of its own, `dummy`, that is always on. For
+	 * recordings whose events are switched off and on; else the first of them tells it.
 	 */
-	TALLY_RECORDER_DISABLED = 1u << 3,
-	/* PROCESS: do not stop it while the events are attached to its threads (see freeze.h). */
-	TALLY_RECORDER_NO_STOP = 1u << 4,
+	TALLY_RECORDER_SIDE_BAND = 1u << 3,
+	/* Start leaves the events disabled: tally_recorder_enable() enables them. With SIDE_BAND. */
+	TALLY_RECORDER_DISABLED = 1u << 4,
 };
 
 struct tally_recorder_opts {
@@ -54,8 +54,9 @@ struct tally_recorder_opts {
 	uint32_t owner_uid_plus_1, owner_gid_plus_1; /* as struct tally_writer_opts */
 	/*
 	 * How to sample, in full; NULL: as the fields above say. With it they, and the flags CALLCHAIN,
-	 * NO_INHERIT and PERF_CLOCK, must be zero. Its root is the recorder's. Borrowed until open
-	 * returns.
+	 * NO_INHERIT and PERF_CLOCK, must be zero. Its root is the recorder's. With
+	 * TALLY_SAMPLER_OVERWRITE the file has samples only when it ends, the newest: at finish, and at
+	 * each switch those since the one before. Borrowed until open returns.
 	 */
 	const struct tally_sampler_opts *sampler;
 };
@@ -91,8 +92,8 @@ TALLY_API int tally_recorder_start(struct tally_recorder *recorder, struct tally
 
 /*
  * Enables or disables the events while it records, `event` of them or all (UINT32_MAX); of a group
- * the leader stands for all its members. Without TALLY_RECORDER_DISABLED the first event also tells
- * what is mapped, so that code that is loaded while it is disabled has no names. Errors: -EINVAL for
+ * the leader stands for all its members. Without TALLY_RECORDER_SIDE_BAND code that is loaded while the
+ * first event is disabled has no names. Errors: -EINVAL for
  * an event that does not exist; -errno of ioctl(2). Since: 0.1
  */
 TALLY_API int tally_recorder_enable(struct tally_recorder *recorder, uint32_t event,

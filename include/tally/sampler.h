@@ -78,6 +78,11 @@ enum tally_sampler_flags {
 	TALLY_SAMPLER_NO_STOP = 1u << 17,
 	/* tally_sampler_cancel() may end waits; takes an eventfd. */
 	TALLY_SAMPLER_CANCELLABLE = 1u << 18,
+	/*
+	 * No records of what is mapped and started, and of all else beside the samples but switches:
+	 * another sampler's event tells them, as one does that stays on while these are off.
+	 */
+	TALLY_SAMPLER_NO_SIDE_BAND = 1u << 19,
 };
 
 /* Bytes of the stack that perf(1) copies with --call-graph dwarf. */

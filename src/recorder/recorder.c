@@ -35,7 +35,13 @@
 
 #define SAMPLING_FLAGS \
 	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
-#define KNOWN_FLAGS (SAMPLING_FLAGS | TALLY_RECORDER_DISABLED | TALLY_RECORDER_NO_STOP)
+#define KNOWN_FLAGS (SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED)
+
+/* What the sampler of the side-band is asked for as that of the events is. */
+#define SIDE_FLAGS                                                                         \
+	(TALLY_SAMPLER_NO_INHERIT | TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_USE_CLOCKID | \
+	 TALLY_SAMPLER_DATA | TALLY_SAMPLER_NAMESPACES | TALLY_SAMPLER_CGROUPS |           \
+	 TALLY_SAMPLER_BPF | TALLY_SAMPLER_TEXT_POKES | TALLY_SAMPLER_NO_STOP)
 
 /* The kernel's build-id is in an ELF note of a few hundred bytes. */
 #define NOTES_LIMIT 65536
@@ -108,7 +114,9 @@ static int open_side(struct tally_recorder *r, const struct tally_sampler_opts *
 	};
 	struct tally_sampler_opts opts = {
 		.size = sizeof(opts),
-		.flags = with->flags & (TALLY_SAMPLER_NO_INHERIT | TALLY_SAMPLER_PERF_CLOCK),
+		.flags = with->flags & SIDE_FLAGS,
+		.clockid = with->clockid,
+		.freeze = with->freeze,
 		.freq = 1,
 		.sample_type = TALLY_SAMPLE_IDENTIFIER,
 		.root = r->opts.root,
@@ -120,41 +128,62 @@ static int open_side(struct tally_recorder *r, const struct tally_sampler_opts *
 	return ret == 0 ? drain_add(&r->drain, r->side, false, err) : ret;
 }
 
-static int open_sampler(struct tally_recorder *r, struct tally_error *err)
+/* The events, and another that stays on where they do not, or whose records last where theirs do not. */
+static int open_both(struct tally_recorder *r, struct tally_sampler_opts *opts,
+		     struct tally_error *err)
 {
 	struct tally_target target = r->target;
+	int ret;
+
+	opts->sample_type |= TALLY_SAMPLE_IDENTIFIER;
+	ret = open_side(r, opts, err);
+	if (ret < 0)
+		return ret;
+	opts->flags |= TALLY_SAMPLER_NO_SIDE_BAND;
+	/* No exec shall enable what is to stay disabled. A command that waits starts no thread. */
+	if (r->opts.flags & TALLY_RECORDER_DISABLED && target.scope == TALLY_SCOPE_COMMAND) {
+		target.scope = TALLY_SCOPE_PROCESS;
+		opts->flags |= TALLY_SAMPLER_NO_STOP;
+	}
+	return tally_sampler_open(&r->sampler, r->events, &target, opts, err);
+}
+
+/* Both samplers share one stop of a process. */
+static int open_held(struct tally_recorder *r, struct tally_sampler_opts *opts,
+		     struct tally_error *err)
+{
+	struct tally_freeze *freeze = NULL;
+
+	if (r->target.scope == TALLY_SCOPE_PROCESS && !opts->freeze &&
+	    !(opts->flags & TALLY_SAMPLER_NO_STOP)) {
+		int ret = tally_freeze_open(&freeze, r->target.id,
+					    TALLY_OPTS(freeze, .root = r->opts.root), err);
+		if (ret < 0)
+			return ret;
+		opts->freeze = freeze;
+	}
+	int ret = open_both(r, opts, err);
+	tally_freeze_close(freeze);
+	return ret;
+}
+
+static int open_samplers(struct tally_recorder *r, struct tally_error *err)
+{
 	struct tally_sampler_opts opts;
 	int ret = sampling(r, &opts, err);
 
 	if (ret < 0)
 		return ret;
-	if (r->overwrite || r->opts.flags & TALLY_RECORDER_DISABLED) {
-		opts.sample_type |= TALLY_SAMPLE_IDENTIFIER;
-		ret = open_side(r, &opts, err);
-		if (ret < 0)
-			return ret;
-	}
-	/* No exec shall enable what is to stay disabled. */
-	if (r->opts.flags & TALLY_RECORDER_DISABLED && target.scope == TALLY_SCOPE_COMMAND)
-		target.scope = TALLY_SCOPE_PROCESS;
-	ret = tally_sampler_open(&r->sampler, r->events, &target, &opts, err);
+	if (r->opts.flags & TALLY_RECORDER_DISABLED && !(r->opts.flags & TALLY_RECORDER_SIDE_BAND))
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "events that start disabled cannot tell what is mapped: DISABLED "
+				 "needs SIDE_BAND");
+	r->overwrite = opts.flags & TALLY_SAMPLER_OVERWRITE;
+	if (r->overwrite || r->opts.flags & TALLY_RECORDER_SIDE_BAND)
+		ret = open_held(r, &opts, err);
+	else
+		ret = tally_sampler_open(&r->sampler, r->events, &r->target, &opts, err);
 	return ret == 0 ? drain_add(&r->drain, r->sampler, r->overwrite, err) : ret;
-}
-
-/* With the process stood still no thread can start another between two that are attached to. */
-static int open_held(struct tally_recorder *r, struct tally_error *err)
-{
-	struct tally_freeze *freeze = NULL;
-
-	if (r->target.scope == TALLY_SCOPE_PROCESS && !(r->opts.flags & TALLY_RECORDER_NO_STOP)) {
-		int ret = tally_freeze_open(&freeze, r->target.id,
-					    TALLY_OPTS(freeze, .root = r->opts.root), err);
-		if (ret < 0)
-			return ret;
-	}
-	int ret = open_sampler(r, err);
-	tally_freeze_close(freeze);
-	return ret;
 }
 
 /* What the kernel took instead, when it took another event: the file should not call it cycles. */
@@ -228,7 +257,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	r->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	stolen_read(&r->stolen_before, r->opts.root);
 
-	ret = open_held(r, err);
+	ret = open_samplers(r, err);
 	if (ret < 0)
 		goto fail;
 	r->drain.seen = &r->seen;

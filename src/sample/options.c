@@ -16,7 +16,8 @@
 	(FLAG(CALLCHAIN) | FLAG(NO_INHERIT) | FLAG(PERF_CLOCK) | FLAG(BUILD_ID) |                \
 	 FLAG(OVERWRITE) | FLAG(INHERIT_STAT) | FLAG(RAW) | FLAG(DATA) | FLAG(NO_KERNEL_CHAIN) | \
 	 FLAG(NO_USER_CHAIN) | FLAG(SWITCHES) | FLAG(NAMESPACES) | FLAG(CGROUPS) | FLAG(BPF) |   \
-	 FLAG(TEXT_POKES) | FLAG(USE_CLOCKID) | FLAG(SIGTRAP) | FLAG(NO_STOP) | FLAG(CANCELLABLE))
+	 FLAG(TEXT_POKES) | FLAG(USE_CLOCKID) | FLAG(SIGTRAP) | FLAG(NO_STOP) |                  \
+	 FLAG(CANCELLABLE) | FLAG(NO_SIDE_BAND))
 
 /* The stack that the kernel copies: the record's size has 16 bits, the copy whole words. */
 #define LARGEST_STACK 65528u
@@ -149,6 +150,8 @@ uint64_t sampler_options_side_band(const struct tally_sampler_opts *opts)
 	uint64_t flags = TALLY_ATTR_MMAP | TALLY_ATTR_MMAP2 | TALLY_ATTR_COMM |
 			 TALLY_ATTR_COMM_EXEC | TALLY_ATTR_TASK;
 
+	if (opts->flags & FLAG(NO_SIDE_BAND))
+		return opts->flags & FLAG(SWITCHES) ? TALLY_ATTR_CONTEXT_SWITCH : 0;
 	for (size_t i = 0; i < ARRAY_SIZE(side_band); i++)
 		if (opts->flags & side_band[i].flag)
 			flags |= side_band[i].attr;
