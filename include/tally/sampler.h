@@ -154,6 +154,13 @@ TALLY_API int tally_sampler_enable(struct tally_sampler *sampler);
 TALLY_API int tally_sampler_disable(struct tally_sampler *sampler);
 
 /*
+ * Starts, stops the i-th event alone, at all its places; the leader of a group all its members with it.
+ * Errors: -EINVAL beyond the list; -errno of ioctl(2), having tried all places. Since: 0.1
+ */
+TALLY_API int tally_sampler_enable_event(struct tally_sampler *sampler, uint32_t event);
+TALLY_API int tally_sampler_disable_event(struct tally_sampler *sampler, uint32_t event);
+
+/*
  * Changes the period of the i-th event, in events a sample, or its frequency, in samples a second, while
  * it samples; with which of the two it was opened it stays. Software clocks are held to what
  * tally_sampler_rate() says, and all to kernel.perf_event_max_sample_rate. When it takes effect and

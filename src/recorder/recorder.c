@@ -334,10 +334,13 @@ int tally_recorder_start(struct tally_recorder *r, struct tally_error *err)
 
 static int set_enabled(struct tally_recorder *r, uint32_t event, bool on, struct tally_error *err)
 {
-	if (event != UINT32_MAX && event >= tally_events_count(r->events))
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "there is no event %" PRIu32 " in this recording", event);
-	int ret = on ? tally_sampler_enable(r->sampler) : tally_sampler_disable(r->sampler);
+	int ret;
+
+	if (event == UINT32_MAX)
+		ret = on ? tally_sampler_enable(r->sampler) : tally_sampler_disable(r->sampler);
+	else
+		ret = on ? tally_sampler_enable_event(r->sampler, event)
+			 : tally_sampler_disable_event(r->sampler, event);
 	return ret < 0 ? switch_failed(ret, on, err) : 0;
 }
 

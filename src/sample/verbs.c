@@ -11,14 +11,17 @@
 #define LOST_OF_ONE   4
 #define LOST_OF_GROUP (HEAD_WORDS + MEMBER_WORDS - 1)
 
-/* All descriptors, even when one fails; the first error. */
-static int ioctl_all(struct tally_sampler *s, unsigned long request)
+#define ALL_EVENTS UINT32_MAX
+
+/* All descriptors of an event, or of all, even when one fails; the first error. */
+static int switch_event(struct tally_sampler *s, uint32_t event, unsigned long request)
 {
 	size_t slots = sampler_slots(s);
 	int first = 0;
 
 	for (size_t i = 0; i < slots; i++) {
-		int r = s->fds[i] < 0 ? 0 : sys()->ioctl(s->fds[i], request, 0);
+		bool other = event != ALL_EVENTS && sampler_stream(s, i)->event != event;
+		int r = other || s->fds[i] < 0 ? 0 : sys()->ioctl(s->fds[i], request, 0);
 		if (r < 0 && first == 0)
 			first = r;
 	}
@@ -28,15 +31,30 @@ static int ioctl_all(struct tally_sampler *s, unsigned long request)
 int tally_sampler_enable(struct tally_sampler *s)
 {
 	s->stopped = false;
-	return ioctl_all(s, PERF_EVENT_IOC_ENABLE);
+	return switch_event(s, ALL_EVENTS, PERF_EVENT_IOC_ENABLE);
 }
 
 int tally_sampler_disable(struct tally_sampler *s)
 {
-	int r = ioctl_all(s, PERF_EVENT_IOC_DISABLE);
+	int r = switch_event(s, ALL_EVENTS, PERF_EVENT_IOC_DISABLE);
 
 	s->stopped = r == 0;
 	return r;
+}
+
+int tally_sampler_enable_event(struct tally_sampler *s, uint32_t event)
+{
+	if (!tally_sampler_attr(s, event))
+		return -EINVAL;
+	s->stopped = false;
+	return switch_event(s, event, PERF_EVENT_IOC_ENABLE);
+}
+
+int tally_sampler_disable_event(struct tally_sampler *s, uint32_t event)
+{
+	if (!tally_sampler_attr(s, event))
+		return -EINVAL;
+	return switch_event(s, event, PERF_EVENT_IOC_DISABLE);
 }
 
 /* All descriptors of an event; the first error, having tried all. */

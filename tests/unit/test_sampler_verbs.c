@@ -103,6 +103,38 @@ static void one_that_only_counts_has_no_rate(void)
 	     look_at_follower);
 }
 
+static void check_enabled(bool first, bool second)
+{
+	for (int i = 0; i < 8; i++)
+		check_int(fake.events[i].enabled, i % 2 ? second : first);
+}
+
+static void look_at_switches(struct tally_sampler *s)
+{
+	check_int(tally_sampler_enable_event(s, 1), 0);
+	check_enabled(false, true);
+	check_int(tally_sampler_enable(s), 0);
+	check_enabled(true, true);
+	check_int(tally_sampler_disable_event(s, 0), 0);
+	check_enabled(false, true);
+	check_int(tally_sampler_enable_event(s, 2), -EINVAL);
+	check_int(tally_sampler_disable_event(s, UINT32_MAX), -EINVAL);
+	check_enabled(false, true);
+	fake.fail_call = fake.calls + 1;
+	fake.fail_code = -EIO;
+	check_int(tally_sampler_disable_event(s, 1), -EIO);
+	for (int i = 1; i < 8; i += 2)
+		check_int(fake.events[i].enabled, i == 1);
+}
+
+static void one_event_is_switched_at_all_places(void)
+{
+	fake_reset();
+	make_root(ROOT);
+	with("page-faults,context-switches", &all_cpus,
+	     (struct tally_sampler_opts){ .period = 1000 }, look_at_switches);
+}
+
 static struct tally_count count_of(struct tally_sampler *s, uint32_t event)
 {
 	struct tally_count count = { 0 };
@@ -218,6 +250,7 @@ static void members_of_a_group_are_read_each(void)
 
 int main(void)
 {
+	tap_run(one_event_is_switched_at_all_places);
 	tap_run(periods_change_at_all_places);
 	tap_run(a_period_is_not_undone_by_telling_it);
 	tap_run(frequencies_stay_within_what_is_allowed);
