@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "profile/group-reads.h"
 #include "profile/load.h"
 
 struct file {
@@ -23,7 +24,8 @@ struct file {
 	struct tally_symbolizer *symbolizer;
 	struct tally_loader *loader;
 	VEC(int) events; /* by the file's number: the profile's */
-	uint64_t first;  /* the earliest sample, as far as it was looked for */
+	struct group_reads group_reads;
+	uint64_t first; /* the earliest sample, as far as it was looked for */
 	bool bad_build_ids;
 };
 
@@ -43,6 +45,9 @@ static int add_events(struct file *f)
 		*slot = tally_profile_event(f->profile, e->name, is_clock(&e->attr) ? "ns" : "");
 		if (*slot < 0)
 			return *slot;
+		if (group_reads_add(&f->group_reads, e->ids, e->id_count,
+				    e->attr.flags & TALLY_ATTR_INHERIT) < 0)
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -110,6 +115,39 @@ static int first_pass(struct file *f)
 	return r;
 }
 
+static int push_for(struct file *f, const struct tally_record *rec, uint32_t event)
+{
+	return tally_loader_push(f->loader, rec, event < f->events.count ? f->events.at[event] : 0);
+}
+
+/*
+ * A sample of a group's leader stands for every member that has counted since the one before, each
+ * with its own count as weight, as in perf report.
+ */
+static int push_group(struct file *f, struct tally_record *rec)
+{
+	struct tally_record_count count;
+	uint32_t event;
+	int r = 0;
+
+	for (uint64_t i = 0; i < rec->sample.counts.count && r >= 0; i++) {
+		if (!tally_record_count(rec, i, &count))
+			continue;
+		r = group_reads_grown(&f->group_reads, count.id, rec->id.tid, count.value, &event,
+				      &rec->sample.period);
+		if (r > 0 && rec->sample.period)
+			r = push_for(f, rec, event);
+	}
+	return r < 0 ? r : 0;
+}
+
+static bool reads_group(const struct tally_record *rec)
+{
+	const uint64_t by_id = TALLY_READ_GROUP | TALLY_READ_ID;
+
+	return rec->type == TALLY_RECORD_SAMPLE && (rec->sample.counts.format & by_id) == by_id;
+}
+
 /* The samples, and what was lost of them. An error of the file that ended the first pass ends this
  * one at the same place. */
 static int second_pass(struct file *f, struct tally_error *err)
@@ -126,8 +164,9 @@ static int second_pass(struct file *f, struct tally_error *err)
 			continue;
 		}
 		fill_period(f, &item, &rec);
-		int event = item.event < f->events.count ? f->events.at[item.event] : 0;
-		if (tally_loader_push(f->loader, &rec, event) < 0)
+		int pushed = reads_group(&rec) ? push_group(f, &rec)
+					       : push_for(f, &rec, item.event);
+		if (pushed < 0)
 			return error_nomem(err, "the profile");
 	}
 	return r;
@@ -183,25 +222,11 @@ static void tell_trouble(const struct file *f)
 			f->opts.trouble(&info, f->opts.arg);
 }
 
-/* Samples that carry the counts of a group stand for each of its members, perf's modifier S. */
-static bool has_group_reads(const struct file *f)
-{
-	for (uint32_t i = 0; i < tally_reader_events(f->reader); i++) {
-		const struct tally_attr *attr = &tally_reader_event(f->reader, i)->attr;
-		if (attr->sample_type & TALLY_SAMPLE_READ && attr->read_format & TALLY_READ_GROUP)
-			return true;
-	}
-	return false;
-}
-
 static void tell_health(const struct file *f, const char *path, char *text, size_t size)
 {
 	const char *const parts[] = {
 		tally_reader_health(f->reader),
 		f->bad_build_ids ? "has a damaged list of build-ids (feature BUILD_ID)" : NULL,
-		has_group_reads(f) ? "has samples with the counts of a group, which are not read "
-				     "yet: its other members show none"
-				   : NULL,
 	};
 	size_t used = 0;
 
@@ -221,6 +246,7 @@ static void close_file(struct file *f)
 	tally_maps_free(f->maps);
 	tally_reader_close(f->reader);
 	vec_done(&f->events);
+	group_reads_done(&f->group_reads);
 }
 
 int tally_profile_load_file(struct tally_profile *profile, const char *path,
