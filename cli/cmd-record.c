@@ -367,8 +367,7 @@ static int loop(struct job *s, struct tally_exit *end, struct tally_error *err)
 	}
 	if (shows_progress(s))
 		fputs("\r\033[K", stderr);
-	s->all_ended = r == 0 && s->target.scope == TALLY_SCOPE_COMMAND && !s->o.no_inherit &&
-		       !is_full(s);
+	s->all_ended = r == 0 && s->target.scope == TALLY_SCOPE_COMMAND && !is_full(s);
 	return r < 0 ? r : 0;
 }
 

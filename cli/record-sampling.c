@@ -105,15 +105,18 @@ static bool read_clock(const char *text, struct tally_sampler_opts *opts)
 		opts->flags |= TALLY_SAMPLER_PERF_CLOCK;
 		return true;
 	}
-	errno = 0;
-	long number = isdigit((unsigned char)*text) ? strtol(text, &end, 10) : -1;
-	if (!word && (number < 0 || *end || errno || number > INT32_MAX)) {
+	/* By its number, as long as it is one that the kernel takes (perf_event_set_clock()). */
+	unsigned long number = isdigit((unsigned char)*text) ? strtoul(text, &end, 10) : UINT32_MAX;
+	for (size_t i = 0; i < sizeof(clock_words) / sizeof(*clock_words) && !word; i++)
+		if (number == clock_words[i].value && !*end)
+			word = &clock_words[i];
+	if (!word) {
 		complain("record", "-k: '%s' is no clock", text);
 		hint("clocks are monotonic, raw, real, boot, tai, perf");
 		return false;
 	}
 	opts->flags |= TALLY_SAMPLER_USE_CLOCKID;
-	opts->clockid = word ? (int32_t)word->value : (int32_t)number;
+	opts->clockid = (int32_t)word->value;
 	return true;
 }
 
@@ -132,8 +135,11 @@ static bool read_stack(const char *text, struct tally_sampler_opts *opts)
 			 text, LARGEST_STACK);
 		return false;
 	}
-	/* Frames of user mode come from the copy; those of the kernel from itself. */
-	opts->flags |= TALLY_SAMPLER_CALLCHAIN | TALLY_SAMPLER_NO_USER_CHAIN;
+	/*
+	 * Frames of user mode come from the copy; those of the kernel from itself. Unwinders find the
+	 * tables that they need in mappings without code, which is why perf asks for DATA, too.
+	 */
+	opts->flags |= TALLY_SAMPLER_CALLCHAIN | TALLY_SAMPLER_NO_USER_CHAIN | TALLY_SAMPLER_DATA;
 	opts->stack_bytes = (uint32_t)(bytes + 7) / 8 * 8;
 	return true;
 }

@@ -234,6 +234,13 @@ static int open_writer(struct tally_recorder *r, struct tally_error *err)
 	return synth_kernel(&r->synth, err);
 }
 
+static bool sends_data_maps(const struct tally_recorder *r)
+{
+	const struct tally_sampler *teller = r->side ? r->side : r->sampler;
+
+	return tally_sampler_attr(teller, 0)->flags & TALLY_ATTR_MMAP_DATA;
+}
+
 int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
 			const struct tally_target *target, const struct tally_recorder_opts *opts,
 			struct tally_error *err)
@@ -265,6 +272,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	r->synth = (struct synth){
 		.layout = tally_sampler_layout(r->sampler, 0),
 		.root = r->opts.root,
+		.data_maps = sends_data_maps(r),
 		.modules = &r->seen.modules,
 	};
 	tallier_init(&r->seen, r->synth.layout);

@@ -251,7 +251,8 @@ static int emit_map(struct synth *s, int32_t pid, char *line, struct tally_error
 		   &start, &end, perms, &offset, &major, &minor, &inode, &at) != 7 ||
 	    !at || strlen(perms) != 4 || end <= start)
 		return 0;
-	if (perms[2] != 'x')
+	bool code = perms[2] == 'x';
+	if (!code && !s->data_maps)
 		return 0;
 	const char *name = line[at] ? line + at : "//anon";
 	/* A path in /proc may be longer than PATH_MAX; the kernel's own records say so likewise. */
@@ -259,7 +260,7 @@ static int emit_map(struct synth *s, int32_t pid, char *line, struct tally_error
 		name = "//toolong";
 	struct tally_record rec = {
 		.type = TALLY_RECORD_MMAP2,
-		.misc = TALLY_MISC_USER,
+		.misc = TALLY_MISC_USER | (code ? 0 : TALLY_MISC_MMAP_DATA),
 		.mmap = {
 			.pid = pid,
 			.tid = pid,
@@ -270,7 +271,7 @@ static int emit_map(struct synth *s, int32_t pid, char *line, struct tally_error
 			.min = minor,
 			.ino = inode,
 			.prot = (perms[0] == 'r' ? PROT_READ : 0) |
-				(perms[1] == 'w' ? PROT_WRITE : 0) | PROT_EXEC,
+				(perms[1] == 'w' ? PROT_WRITE : 0) | (code ? PROT_EXEC : 0),
 			.flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
 			.filename = name,
 			.filename_len = (uint32_t)strlen(name),

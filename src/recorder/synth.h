@@ -7,6 +7,7 @@
 #ifndef RECORDER_SYNTH_H
 #define RECORDER_SYNTH_H
 
+#include <stdbool.h>
 #include <tally/error.h>
 #include <tally/record.h>
 #include <tally/writer.h>
@@ -19,6 +20,7 @@ struct synth {
 	const struct tally_layout *layout; /* of the file's first event */
 	const char *root;                  /* folder above /proc, or NULL */
 	uint64_t records;                  /* written so far */
+	bool data_maps;                    /* mappings that hold no code, too */
 	struct modules *modules;           /* notes what is mapped; may be NULL */
 	struct buf out;                    /* records on their way to the writer */
 };
@@ -30,7 +32,7 @@ struct synth {
  */
 int synth_kernel(struct synth *s, struct tally_error *err);
 
-/* A process: its threads, names and executable mappings. One that is gone meanwhile is no error. */
+/* A process: its threads, names and mappings, of code only unless data_maps. One that is gone meanwhile is no error. */
 int synth_process(struct synth *s, int32_t pid, struct tally_error *err);
 
 /* One thread alone, with the mappings of its process. */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Prints every sample of a perf.data file: "tid time ip,ip,..." with the context markers left out,
- * as perf script shows them. The tests compare the two.
+ * as perf script shows them. With -x what else is in it, as NAME=HEX. The tests compare the two.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <tally/profiling.h>
 
 static void print_sample(const struct tally_record *rec)
@@ -20,7 +21,30 @@ static void print_sample(const struct tally_record *rec)
 		printf("%s%" PRIx64, comma, ip);
 		comma = ",";
 	}
-	putchar('\n');
+}
+
+static void print_rest(const struct tally_record *rec)
+{
+	const struct tally_record_sample *s = &rec->sample;
+	const struct {
+		const char *name;
+		uint64_t value;
+	} rest[] = {
+		{ "addr", s->addr },
+		{ "phys", s->phys_addr },
+		{ "data-page", s->data_page_size },
+		{ "code-page", s->code_page_size },
+		{ "weight", s->weight },
+		{ "data-src", s->data_src },
+		{ "cgroup", s->cgroup },
+		{ "period", s->period },
+		{ "raw", s->raw_len },
+		{ "stack", s->stack_dyn_size },
+		{ "counts", s->counts.count },
+	};
+
+	for (size_t i = 0; i < sizeof(rest) / sizeof(*rest); i++)
+		printf(" %s=%" PRIx64, rest[i].name, rest[i].value);
 }
 
 int main(int argc, char **argv)
@@ -31,18 +55,24 @@ int main(int argc, char **argv)
 	struct tally_error err;
 	int r;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: dump-samples FILE\n");
+	bool all = argc == 3 && !strcmp(argv[1], "-x");
+	if (argc != 2 + all) {
+		fprintf(stderr, "usage: dump-samples [-x] FILE\n");
 		return 2;
 	}
-	if (tally_reader_open(&reader, argv[1], NULL, &err) < 0) {
+	if (tally_reader_open(&reader, argv[1 + all], NULL, &err) < 0) {
 		fprintf(stderr, "dump-samples: %s\n", err.text);
 		return 1;
 	}
-	while ((r = tally_reader_next(reader, &item, &err)) > 0)
-		if (item.type == TALLY_RECORD_SAMPLE &&
-		    tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) > 0)
-			print_sample(&rec);
+	while ((r = tally_reader_next(reader, &item, &err)) > 0) {
+		if (item.type != TALLY_RECORD_SAMPLE ||
+		    tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) <= 0)
+			continue;
+		print_sample(&rec);
+		if (all)
+			print_rest(&rec);
+		putchar('\n');
+	}
 	if (r < 0)
 		fprintf(stderr, "dump-samples: %s\n", err.text);
 	else if (tally_reader_health(reader))

@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""tally record: what can be in a sample and beside it, with perf as the referee of each file."""
+import os
+import re
+import subprocess
+import sys
+import time
+
+from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test
+
+SPIN = ["/bin/sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]
+PAGES = 50
+
+
+def record(path, *words):
+    """Records page faults, each of them, of a program that makes PAGES of them in one function."""
+    out = tally("record", "-e", "page-faults", "-c", "1", "-o", path, *words, "--", TOUCH, PAGES)
+    same(out.returncode, 0, f"the status ({out.stderr})")
+    return out
+
+
+def ours(path):
+    """[(tid, time, {field: value})], sorted."""
+    out = run(os.environ["DUMP_SAMPLES"], "-x", path)
+    same(out.stderr, "")
+    samples = []
+    for line in out.stdout.splitlines():
+        tid, when, _, *rest = line.split(" ")
+        samples.append((int(tid), int(when), {k: int(v, 16) for k, v in (word.split("=") for word in rest)}))
+    return sorted(samples, key=lambda s: s[:2])
+
+
+SIZES = {"N/A": 0, "4K": 4096, "64K": 65536, "2M": 2 << 20, "1G": 1 << 30}
+
+
+def theirs(path):
+    """The same by perf's raw dump, with the fields that it has."""
+    out = run("perf", "report", "-D", "-i", path)
+    samples = []
+    head = re.compile(r"(?:\d+ )?(\d+) 0x[0-9a-f]+ \[0x[0-9a-f]+\]: PERF_RECORD_SAMPLE\(IP, 0x[0-9a-f]+\): "
+                      r"-?\d+/(-?\d+): 0x[0-9a-f]+ period: (\d+) addr: (?:0x)?([0-9a-f]+)")
+    fields = [(re.compile(pattern), name, read) for pattern, name, read in [
+        (r"\.\.\. weight: (\d+)", "weight", int),
+        (r" \. data_src: (0x[0-9a-f]+)", "data-src", lambda x: int(x, 16)),
+        (r" \.\. phys_addr: (0x[0-9a-f]+)", "phys", lambda x: int(x, 16)),
+        (r" \.\. data page size: (\S+)", "data-page", SIZES.get),
+        (r" \.\. code page size: (\S+)", "code-page", SIZES.get),
+    ]]
+    for line in out.stdout.splitlines():
+        found = head.match(line)
+        if found:
+            samples.append((int(found[2]), int(found[1]), {"period": int(found[3]), "addr": int(found[4], 16)}))
+            continue
+        for pattern, name, read in fields:
+            found = pattern.match(line)
+            if found and samples:
+                samples[-1][2][name] = read(found[1])
+    return sorted(samples, key=lambda s: s[:2])
+
+
+def clean(path):
+    """perf reads the file without a word."""
+    need("perf")
+    for words in (["report", "--stdio"], ["script"]):
+        got = run("perf", *words, "-i", path)
+        same((words, got.returncode, [l for l in got.stderr.splitlines() if l.strip()]), (words, 0, []))
+
+
+def agree(path, *names):
+    """Both find the same samples, and in them the same values of these fields, of which some are not 0."""
+    clean(path)
+    one, other = ours(path), theirs(path)
+    same(len(one), len(other), "our number of samples")
+    assert len(one) >= PAGES, f"only {len(one)} samples"
+    for a, b in zip(one, other):
+        same(a[:2], b[:2])
+        for name in names:
+            same((name, a[2][name]), (name, b[2].get(name)))
+    return one
+
+
+def by_type(path):
+    """perf's number of records by type."""
+    need("perf")
+    out = run("perf", "report", "--stats", "-i", path)
+    return {name: int(count) for name, count in re.findall(r"^ +(\w+) events: +(\d+)", out.stdout, re.M)}
+
+
+@test
+def addresses():
+    """-d: the address of each fault; a fresh block's ascend page by page"""
+    with scratch() as d:
+        record(d + "/f", "-d")
+        samples = agree(d + "/f", "addr", "data-src")
+        pages = [s[2]["addr"] >> 12 for s in samples]
+        longest = best = 1
+        for a, b in zip(pages, pages[1:]):
+            longest = longest + 1 if b == a + 1 else 1
+            best = max(best, longest)
+        assert best >= PAGES, f"the longest run of pages is {best}"
+
+
+@test
+def sizes_and_physical():
+    """--phys-data, --data-page-size, --code-page-size, -W: as perf reads them"""
+    if os.geteuid() != 0:
+        skip("not root, and physical addresses are only shown to root")
+    with scratch() as d:
+        record(d + "/f", "-d", "--phys-data", "--data-page-size", "--code-page-size", "-W")
+        samples = agree(d + "/f", "phys", "data-page", "code-page", "weight")
+        assert any(s[2]["code-page"] == 4096 for s in samples), "no page of code has a size"
+
+
+@test
+def several_events():
+    """several -e are one list, and each event has its samples"""
+    with scratch() as d:
+        out = tally("record", "-e", "page-faults", "-e", "minor-faults,cpu-clock", "-c", "1", "-o", d + "/f", "--",
+                    TOUCH, PAGES)
+        same(out.returncode, 0)
+        clean(d + "/f")
+        names = run("perf", "evlist", "-i", d + "/f").stdout.split()
+        same(names[:3], ["page-faults", "minor-faults", "cpu-clock"])
+        stats = run("perf", "report", "--stats", "-i", d + "/f").stdout
+        for name in ("page-faults", "minor-faults"):
+            count = re.search(rf"^{name} stats:\n +SAMPLE events: +(\d+)", stats, re.M)
+            assert count and int(count[1]) >= PAGES, stats
+
+
+def weights(text):
+    """{event: sum of its periods} of a report on standard output."""
+    return {name: int(total) for name, total in
+            re.findall(r"of event '([^']+)'\n# Event count \(approx\.\): (\d+)", text)}
+
+
+@test
+def leader_samples():
+    """{...}:S: each member weighs by its own counts, and perf's sums are ours"""
+    need("perf")
+    with scratch() as d:
+        # One task that nobody inherits from: what perf 6.1 makes of several is known to be wrong.
+        out = tally("record", "-i", "-e", "{cpu-clock,page-faults,minor-faults}:S", "-c", "100000", "-o", d + "/f",
+                    "--", TOUCH, "20000")
+        same(out.returncode, 0)
+        clean(d + "/f")
+        want = weights(run("perf", "report", "--stdio", "-i", d + "/f").stdout)
+        same(sorted(want), ["cpu-clock", "minor-faults", "page-faults"])
+        assert want["page-faults"] > 100, want
+        for name, total in want.items():
+            got = tally("report", "--event", name, "-i", d + "/f")
+            same(got.stderr, "")
+            same(weights(got.stdout), {name: total})
+
+
+@test
+def leader_samples_inherited():
+    """{...}:S with children: what all members count is what they did"""
+    with scratch() as d:
+        tally("record", "-e", "{page-faults,minor-faults}:S", "-c", "1", "-o", d + "/f", "--", TOUCH, "200", "2", "2")
+        got = tally("report", "--event", "minor-faults", "-i", d + "/f")
+        if "no event" in got.stderr or got.returncode:
+            skip("this kernel reads no groups that are inherited (Linux 6.13 does)")
+        total = weights(got.stdout)["minor-faults"]
+        assert 5 * 200 <= total < 5 * 200 + 2000, f"{total} faults of 5 tasks with 200 each"
+
+
+@test
+def stack_copies():
+    """--call-graph dwarf: a copy of the stack, from which perf finds the callers"""
+    need("perf")
+    with scratch() as d:
+        record(d + "/f", "--call-graph", "dwarf,1024")
+        clean(d + "/f")
+        samples = ours(d + "/f")
+        assert any(0 < s[2]["stack"] <= 1024 for s in samples), "no stack"
+        chains = run("perf", "script", "-F", "ip,sym", "-i", d + "/f").stdout.split("\n\n")
+        touches = [chain.split() for chain in chains if re.match(r"\s+[0-9a-f]+ touch\n", chain)]
+        assert len(touches) >= PAGES, f"{len(touches)} samples in touch()"
+        assert all("main" in chain for chain in touches), touches[:3]
+        out = tally("record", "--call-graph", "dwarf,65536", "-o", d + "/none", "--", "true")
+        same(out.returncode, 2)
+        has(out.stderr, "65528")
+
+
+@test
+def fields():
+    """tracepoints carry their own fields (-R is their default)"""
+    need("unshare")
+    with scratch() as d:
+        done = run("unshare", "-m", "sh", "-c", 'mount -t tracefs t /sys/kernel/tracing || exit 99; exec "$@"', "sh",
+                   TALLY, "record", "-e", "syscalls:sys_enter_write", "--filter", "count == 4", "-e", "page-faults",
+                   "-o", d + "/f", "--", "sh", "-c", "echo 123; echo 1234; echo 321")
+        if done.returncode == 99:
+            skip("tracefs cannot be mounted")
+        same(done.returncode, 0)
+        raw = [s for s in ours(d + "/f") if s[2]["raw"]]
+        same(len(raw), 2, "the writes of 4 bytes")
+
+
+@test
+def beside_the_samples():
+    """--switch-events, --namespaces, --all-cgroups, -s: records beside the samples"""
+    need("perf")
+    with scratch() as d:
+        for option, name in (("--switch-events", "SWITCH"), ("--namespaces", "NAMESPACES"), ("-s", "READ")):
+            out = tally("record", option, "-e", "page-faults", "-c", "1", "-o", d + "/f", "--", "sh", "-c",
+                        "sleep 0.01; sleep 0.01")
+            same(out.returncode, 0, out.stderr)
+            clean(d + "/f")
+            assert by_type(d + "/f").get(name, 0) > 0, f"{option}: {by_type(d + '/f')}"
+
+
+@test
+def cgroup_of_samples():
+    """--all-cgroups: each sample has the cgroup of its task, by the number of its folder"""
+    mounts = [line.split() for line in open("/proc/mounts")]
+    hierarchies = [m[1] for m in mounts if m[2] == "cgroup2"]
+    if not hierarchies:
+        skip("no cgroup v2 hierarchy is mounted")
+    own = next((l.split(":", 2)[2].strip() for l in open("/proc/self/cgroup") if l.startswith("0::")), None)
+    if own is None or not os.path.isdir(hierarchies[0] + own):
+        skip("this process's cgroup cannot be seen")
+    with scratch() as d:
+        record(d + "/f", "--all-cgroups")
+        same({s[2]["cgroup"] for s in ours(d + "/f")}, {os.stat(hierarchies[0] + own).st_ino})
+
+
+@test
+def cgroup_alone():
+    """-G: of all that runs on the CPUs only what is in the cgroup"""
+    mounts = [line.split() for line in open("/proc/mounts")]
+    base = next((m[1] for m in mounts if m[2] == "cgroup" and "perf_event" in m[3].split(",")), None) or \
+        next((m[1] for m in mounts if m[2] == "cgroup2"), None)
+    if not base or os.geteuid() != 0:
+        skip("no hierarchy of cgroups to make one in")
+    folder = f"{base}/tally-test-{os.getpid()}"
+    try:
+        os.mkdir(folder)
+    except OSError as e:
+        skip(f"no cgroup can be made: {e}")
+    try:
+        with scratch() as d:
+            inside = ["sh", "-c", f"echo $$ > {folder}/cgroup.procs && exec \"$@\"", "sh", TOUCH, "300"]
+            out = tally("record", "-a", "-G", os.path.basename(folder), "-e", "page-faults", "-c", "1", "-o", d + "/f",
+                        "--", "sh", "-c", '"$@" & wait; exec ' + TOUCH + " 4000", "sh", *inside)
+            if "cgroup" in out.stderr and out.returncode:
+                skip(out.stderr.strip())
+            samples = ours(d + "/f")
+            assert 300 <= len(samples) < 1500, f"{len(samples)} faults: those of one program are about 400"
+            same(len({s[0] for s in samples}), 1, "the number of threads")
+            clean(d + "/f")
+    finally:
+        os.rmdir(folder)
+
+
+@test
+def clocks():
+    """-k: the times are those of the clock"""
+    with scratch() as d:
+        for name, clock in (("mono", time.CLOCK_MONOTONIC), ("monotonic_raw", time.CLOCK_MONOTONIC_RAW),
+                            ("CLOCK_REALTIME", time.CLOCK_REALTIME), ("boot", time.CLOCK_BOOTTIME),
+                            ("4", time.CLOCK_MONOTONIC_RAW), ("tai", 11)):
+            before = time.clock_gettime_ns(clock)
+            record(d + "/f", "-k", name)
+            after = time.clock_gettime_ns(clock)
+            samples = ours(d + "/f")
+            outside = [s[1] for s in samples if not before <= s[1] <= after]
+            same((name, outside[:1]), (name, []))
+            assert samples, name
+        for bad in ("77", "x", "", "-1"):
+            out = tally("record", "-k", bad, "-o", d + "/none", "--", "true")
+            same((bad, out.returncode), (bad, 2))
+            has(out.stderr, "-k")
+
+
+@test
+def branches():
+    """-b, -j, --call-graph lbr: branches where hardware records them, else words about it"""
+    with scratch() as d:
+        for words in (["-b"], ["-j", "any_call,u"], ["-j", "k"], ["--call-graph", "lbr"]):
+            out = tally("record", *words, "-e", "cpu-clock", "-o", d + "/f", "--", "true")
+            same((words, out.returncode), (words, 1))
+            has(out.stderr, "branch")
+        for words, part in ((["-j", "sideways"], "sideways"), (["-j", ""], "-j"), (["-b", "-j", "any"], "-b"),
+                            (["-b", "--call-graph", "lbr"], "same branch records")):
+            out = tally("record", *words, "-e", "cpu-clock", "-o", d + "/f", "--", "true")
+            same((words, out.returncode), (words, 2))
+            has(out.stderr, part)
+        same(os.listdir(d), [])
+
+
+@test
+def rings():
+    """-m: pages, or a size with its unit"""
+    with scratch() as d:
+        for text in ("1", "16", "64K", "1M"):
+            same((text, record(d + "/f", "-m", text).returncode), (text, 0))
+        for text in ("0", "x", "-1", "5Q", "1MM", "M"):
+            out = tally("record", "-m", text, "-o", d + "/none", "--", "true")
+            same((text, out.returncode), (text, 2))
+            has(out.stderr, text)
+
+
+@test
+def no_stop():
+    """--no-stop: a running process is attached to while it runs"""
+    with scratch() as d:
+        child = subprocess.Popen(["sleep", "60"])
+        try:
+            out = tally("record", "-p", child.pid, "--no-stop", "--duration", "0.1", "-o", d + "/f")
+            same(out.returncode, 0, out.stderr)
+            out = tally("record", "--no-stop", "-o", d + "/f", "--", "true")
+            same(out.returncode, 2)
+            has(out.stderr, "--no-stop")
+        finally:
+            child.kill()
+            child.wait()
+
+
+sys.exit(main())
