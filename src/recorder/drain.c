@@ -124,6 +124,8 @@ static int copy_snapshot(struct drain *d, struct tally_ring *ring, struct tally_
 	struct iovec span;
 	int r = turn_round(d, ring, &span);
 
+	/* What happens while it is paused is lost, so that writing has to wait. */
+	tally_ring_resume(ring);
 	if (r < 0)
 		return error_set(err, r, TALLY_CAUSE_CORRUPT,
 				 "an overwrite ring holds bytes that are no record");
@@ -146,7 +148,8 @@ int drain_snapshot(struct drain *d, struct tally_error *err)
 	for (uint32_t i = 0; i < paused; i++) {
 		if (r == 0)
 			r = copy_snapshot(d, d->overwrite[i], err);
-		tally_ring_resume(d->overwrite[i]);
+		else
+			tally_ring_resume(d->overwrite[i]);
 	}
 	return r;
 }

@@ -175,7 +175,7 @@ def stack_copies():
         samples = ours(d + "/f")
         assert any(0 < s[2]["stack"] <= 1024 for s in samples), "no stack"
         chains = run("perf", "script", "-F", "ip,sym", "-i", d + "/f").stdout.split("\n\n")
-        touches = [chain.split() for chain in chains if re.match(r"\s+[0-9a-f]+ touch\n", chain)]
+        touches = [chain.split() for chain in chains if re.match(r"\s+[0-9a-f]+ touch( \(inlined\))?\n", chain)]
         assert len(touches) >= PAGES, f"{len(touches)} samples in touch()"
         assert all("main" in chain for chain in touches), touches[:3]
         out = tally("record", "--call-graph", "dwarf,65536", "-o", d + "/none", "--", "true")
