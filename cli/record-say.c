@@ -19,6 +19,10 @@ void record_say_compromises(const struct tally_recorder *recorder,
 	}
 	if (clamped)
 		complain("record", "%s", clamped);
+	if (!tally_recorder_start_exact(recorder))
+		complain("record",
+			 "the process ran while events were attached to it: a thread that "
+			 "started in that moment may be missing or sampled twice");
 }
 
 static void print_bytes(uint64_t bytes)

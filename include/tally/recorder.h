@@ -128,6 +128,13 @@ TALLY_API void tally_recorder_progress(struct tally_recorder *recorder,
 TALLY_API int tally_recorder_finish(struct tally_recorder *recorder, struct tally_recording *report,
 				    struct tally_error *err);
 
+/*
+ * Whether a PROCESS stood still while its threads were attached to. Where it could not be stopped, one
+ * that started in that moment may be sampled twice, or not from its start. Always true of other scopes.
+ * Since: 0.1
+ */
+TALLY_API bool tally_recorder_start_exact(const struct tally_recorder *recorder);
+
 /* What was clamped or given up by the sampler, as a phrase; NULL when nothing was. Since: 0.1 */
 TALLY_API const char *tally_recorder_compromise(const struct tally_recorder *recorder);
 

@@ -533,6 +533,11 @@ int tally_recorder_finish(struct tally_recorder *r, struct tally_recording *repo
 	return ret;
 }
 
+bool tally_recorder_start_exact(const struct tally_recorder *r)
+{
+	return r->target.scope != TALLY_SCOPE_PROCESS || tally_sampler_start_exact(r->sampler);
+}
+
 const char *tally_recorder_compromise(const struct tally_recorder *r)
 {
 	return tally_sampler_compromise(r->sampler);

@@ -310,6 +310,10 @@ def no_stop():
         try:
             out = tally("record", "-p", child.pid, "--no-stop", "--duration", "0.1", "-o", d + "/f")
             same(out.returncode, 0, out.stderr)
+            has(out.stderr, "ran while events were attached")
+            out = tally("record", "-p", child.pid, "--duration", "0.1", "-o", d + "/f")
+            same(out.returncode, 0, out.stderr)
+            assert "attached" not in out.stderr, out.stderr
             out = tally("record", "--no-stop", "-o", d + "/f", "--", "true")
             same(out.returncode, 2)
             has(out.stderr, "--no-stop")
