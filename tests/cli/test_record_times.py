@@ -102,8 +102,8 @@ def delay():
             check_out(samples, early)
         check_in(samples, late)
         has(run("perf", "report", "--stdio", "--sort", "comm,dso", "-i", path).stdout, "python3")
-        assert "[unknown]" not in run("perf", "script", "-F", "dso,ip", "-i", path).stdout.replace("([unknown])", "?"), \
-            "an address without a mapping"
+        frames = run("perf", "script", "-F", "ip,dso", "-i", path).stdout
+        assert frames.strip() and "[unknown]" not in frames, "an address without a mapping"
 
 
 @test
@@ -111,12 +111,12 @@ def ranges():
     """-D A-B,C-D: samples in these times alone"""
     with scratch() as d:
         path = d + "/f"
-        code = "import mmap,time\ne=time.time()+1.5\nwhile time.time()<e:\n m=mmap.mmap(-1,40960)\n m[0]=1\n m[8192]=1\n m.close()"
+        code = "import mmap,time\ne=time.time()+2.5\nwhile time.time()<e:\n m=mmap.mmap(-1,40960)\n m[0]=1\n m[8192]=1\n m.close()"
         start = time.monotonic_ns()
-        out = tally("record", *FAULTS, "-D", "300-500,900-1000", "-o", path, "--", "/usr/bin/env", "python3", "-c", code)
+        out = tally("record", *FAULTS, "-D", "300-400,1500-1600", "-o", path, "--", "/usr/bin/env", "python3", "-c", code)
         same(out.returncode, 0)
         clean(path)
-        # Switched a little late maybe, never early. Between the ranges is a hole as long as they are apart.
+        # Switched late maybe, by much less than the 1.1 s between the ranges, and on never early.
         samples = times(path)
         assert samples[0] >= start + 300 * 10**6
         assert max(b - a for a, b in zip(samples, samples[1:])) > 100 * 10**6, "no hole"
