@@ -196,6 +196,10 @@ def fields():
         same(done.returncode, 0)
         raw = [s for s in ours(d + "/f") if s[2]["raw"]]
         same(len(raw), 2, "the writes of 4 bytes")
+        clean(d + "/f")
+        shown = run("perf", "script", "-F", "event,trace", "-i", d + "/f").stdout
+        same(len(re.findall(r"^ *syscalls:sys_enter_write: fd: 0x0*1, buf: 0x\w+, count: 0x0*4$", shown, re.M)), 2,
+             "what perf shows of them")
 
 
 @test
