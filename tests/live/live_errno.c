@@ -569,6 +569,55 @@ static bool in_child(void (*fn)(void), char *said, size_t room)
 	return waitpid(pid, &status, 0) == pid && status == 0 && n > 0;
 }
 
+/* What an ordinary user may have and not have at kernel.perf_event_paranoid 2. */
+static void check_as_ordinary_user(void)
+{
+	const uint64_t at = (uintptr_t)&watched[0];
+	const char *level = "kernel.perf_event_paranoid is 2";
+	const char *one = "sysctl kernel.perf_event_paranoid=1";
+	const struct row rows[] = {
+		{ 1, TALLY_SW_PAGE_FAULTS, .code = -EACCES, .cause = TALLY_CAUSE_PARANOID,
+		  .why = level, .mend = one },
+		{ 1, TALLY_SW_DUMMY, .code = -EACCES, .cause = TALLY_CAUSE_PARANOID, .why = level,
+		  .mend = one },
+		{ 5, .config1 = at, .config2 = 8, .bp_type = 2, .code = -EACCES,
+		  .cause = TALLY_CAUSE_PARANOID, .why = level, .mend = one },
+		{ 1, .flags = F(EXCLUDE_KERNEL), .sample_type = S(PHYS_ADDR), .code = -EACCES,
+		  .cause = TALLY_CAUSE_PARANOID, .why = level, .mend = one },
+		{ 1, .flags = F(EXCLUDE_KERNEL) | F(NAMESPACES), .code = -EACCES,
+		  .cause = TALLY_CAUSE_PERMISSION, .why = "whatever kernel.perf_event_paranoid",
+		  .mend = "be root" },
+		{ 1, TALLY_SW_PAGE_FAULTS, .flags = F(EXCLUDE_KERNEL) },
+		{ 1, TALLY_SW_DUMMY, .flags = F(EXCLUDE_KERNEL) | F(KSYMBOL) },
+		{ 1, .flags = F(EXCLUDE_KERNEL), .sample_type = S(CALLCHAIN) },
+		{ 5, .config1 = at, .config2 = 8, .bp_type = 2, .flags = F(EXCLUDE_KERNEL) },
+	};
+
+	CHECK_ROWS(rows);
+}
+
+static void ordinary_users_at_level_two(void)
+{
+	int status = -1;
+
+	if (geteuid() != 0 || sysctl_of("perf_event_paranoid") != 2)
+		tap_skip("only root can become another user, and the level must be 2");
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+			_exit(77);
+		tap_.bad = false;
+		check_as_ordinary_user();
+		fflush(stdout);
+		_exit(tap_.bad);
+	}
+	check_int(waitpid(pid, &status, 0), pid);
+	if (WEXITSTATUS(status) == 77)
+		tap_skip("this sandbox does not let root become another user");
+	check_int(status, 0);
+}
+
 static int refuse_with; /* what the filter answers */
 
 static void open_filtered(void)
@@ -661,6 +710,7 @@ int main(void)
 	tap_run(what_has_no_effect_is_refused);
 	tap_run(a_mapped_event_writes_to_no_other);
 	tap_run(outputs_that_cannot_be_shared);
+	tap_run(ordinary_users_at_level_two);
 	tap_run(a_filter_is_named);
 	tap_run(the_number_of_descriptors_is_told);
 	return tap_end();

@@ -301,6 +301,40 @@ static void counters_may_be_used_in_signal_handlers(void)
 	close_one(handler.counter, events);
 }
 
+/* Standard input is closed, so that the group's leader gets its descriptor. */
+static int count_at_descriptor_0(void)
+{
+	const struct tally_target self = { .scope = TALLY_SCOPE_SELF };
+	struct tally_events *events;
+	struct tally_group *group;
+	struct tally_count counts[2];
+
+	if (tally_events_parse(&events, "{page-faults,task-clock}:u", NULL, &err) < 0)
+		return 2;
+	close(STDIN_FILENO);
+	if (tally_group_open(&group, events, 0, &self, NULL, &err) < 0)
+		return 3;
+	if (tally_counter_fd(tally_group_member(group, 0), 0) != 0)
+		return 4;
+	if (tally_group_enable(group) < 0 || tally_group_read(group, counts, 2) < 0 ||
+	    !counts[1].value || counts[1].state != TALLY_COUNT_EXACT)
+		return 5;
+	tally_group_close(group);
+	tally_events_free(events);
+	return is_open(0) ? 6 : 0;
+}
+
+static void a_descriptor_of_0_is_one(void)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(count_at_descriptor_0());
+	check_int(waitpid(pid, &status, 0), pid);
+	check_int(WEXITSTATUS(status), 0);
+}
+
 static void stacks_are_as_deep_as_the_kernel_says(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/perf_event_max_stack", "r");
@@ -336,6 +370,7 @@ int main(void)
 	tap_run(a_child_that_disables_disables_its_parents);
 	tap_run(a_counter_outlives_its_thread);
 	tap_run(counters_may_be_used_in_signal_handlers);
+	tap_run(a_descriptor_of_0_is_one);
 	tap_run(stacks_are_as_deep_as_the_kernel_says);
 	tap_run(what_works_is_said_to_work);
 	return tap_end();

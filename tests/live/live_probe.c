@@ -448,19 +448,75 @@ static void write_it(void)
 		watched = i;
 }
 
-static void writes_of_a_variable(void)
+static void write_and_read_it(void)
 {
+	write_it();
+	for (unsigned i = 0; i < MANY; i++)
+		sink += (unsigned)watched;
+}
+
+static void call_it_often(void)
+{
+	call_it(N);
+}
+
+/* Whether breakpoints fire here, by the system call itself: what is opened may never fire. */
+static bool fires(uint32_t type, const volatile void *at, uint64_t len, void (*work)(void))
+{
+	struct tally_attr attr;
 	uint64_t value = 0;
+
+	tally_attr_init(&attr, TALLY_TYPE_BREAKPOINT, 0);
+	attr.flags = TALLY_ATTR_EXCLUDE_KERNEL | TALLY_ATTR_EXCLUDE_HV;
+	attr.bp_type = type;
+	attr.config1 = (uintptr_t)at;
+	attr.config2 = len;
+	attr.size = tally_attr_size(&attr);
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 8ul);
+	if (fd < 0)
+		return false;
+	work();
+	bool fired = read(fd, &value, sizeof(value)) == sizeof(value) && value > 0;
+	close(fd);
+	return fired;
+}
+
+static const char *const never_fire =
+	"breakpoints cannot be opened here, or never fire (as in some virtual machines)";
+
+static uint64_t hits(const char *access, const volatile void *at, void (*work)(void))
+{
+	uint64_t value = UINT64_MAX;
 	char text[64];
 
-	snprintf(text, sizeof(text), "mem:%#llx/8:w:u", (unsigned long long)(uintptr_t)&watched);
-	if (!count(text, NULL, TALLY_SCOPE_SELF, write_it, &value, 1)) {
-		printf("# %s\n", err.text);
-		tap_skip("no hardware breakpoint can be opened here");
-	}
-	if (!value)
-		tap_skip("breakpoints open here, but never fire (as in some virtual machines)");
-	check_u64(value, N);
+	snprintf(text, sizeof(text), "mem:%#llx%s:u", (unsigned long long)(uintptr_t)at, access);
+	if (!count(text, NULL, TALLY_SCOPE_SELF, work, &value, 1))
+		printf("# %s: %s\n", text, err.text);
+	return value;
+}
+
+static void writes_of_a_variable(void)
+{
+	if (!fires(2, &watched, 8, write_it))
+		tap_skip(never_fire);
+	check_u64(hits("/8:w", &watched, write_it), N);
+	check_u64(hits("/8:w", &watched, write_and_read_it), N);
+}
+
+static void accesses_of_a_variable(void)
+{
+	if (!fires(3, &watched, 8, write_and_read_it))
+		tap_skip(never_fire);
+	check_u64(hits("/8:rw", &watched, write_and_read_it), N + MANY);
+}
+
+static void calls_by_a_breakpoint(void)
+{
+	const void *at = (const void *)(uintptr_t)probed_function;
+
+	if (!fires(4, at, sizeof(long), call_it_often))
+		tap_skip(never_fire);
+	check_u64(hits(":x", at, call_it_often), N);
 }
 
 int main(void)
@@ -480,5 +536,7 @@ int main(void)
 	tap_run(probes_do_not_disturb_a_command);
 	tap_run(a_function_of_the_kernel);
 	tap_run(writes_of_a_variable);
+	tap_run(accesses_of_a_variable);
+	tap_run(calls_by_a_breakpoint);
 	return tap_end();
 }
