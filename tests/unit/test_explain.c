@@ -5,6 +5,7 @@
  * that were measured on Linux 6.18.
  */
 #include <errno.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -53,6 +54,16 @@ static void set_up(const struct machine *m)
 static void tear_down(void)
 {
 	fakeroot_remove(&root);
+}
+
+static const char *release = "6.18.44"; /* of the made-up kernel */
+
+/* The C library's, for the library under test. */
+int uname(struct utsname *out)
+{
+	memset(out, 0, sizeof(*out));
+	snprintf(out->release, sizeof(out->release), "%s", release);
+	return 0;
 }
 
 static const char *explain(int code, int32_t tid, int32_t cpu)
@@ -543,6 +554,57 @@ static void each_errno_of_a_filter(void)
 	}
 }
 
+/* CAP_PERFMON came with Linux 5.8, and inherit_thread, remove_on_exec and sigtrap with 5.13. */
+static void older_kernels(void)
+{
+	static const struct {
+		const char *release, *capability;
+	} rows[] = {
+		{ "4.19.0-amd64", "setcap cap_sys_admin=ep" },
+		{ "5.7.19", "cap_sys_admin=ep" },
+		{ "5.8.0", "setcap cap_perfmon=ep" },
+		{ "6.18.44", "cap_perfmon=ep" },
+		{ "10.1", "cap_perfmon=ep" },
+		{ "nonsense", "cap_perfmon=ep" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		set_up(&(struct machine){ .paranoid = 2 });
+		release = rows[i].release;
+		check_has(explain(-EACCES, 0, -1), rows[i].capability);
+		tear_down();
+	}
+	set_up(&(struct machine){ .paranoid = 2 });
+	release = "5.10.0";
+	attr.flags = TALLY_ATTR_INHERIT | TALLY_ATTR_INHERIT_THREAD;
+	check_has(explain(-EINVAL, 0, -1), "inherit_thread needs Linux 5.13, this is 5.10.0");
+	cause_is(TALLY_CAUSE_UNSUPPORTED);
+	release = "6.18.44";
+	tear_down();
+}
+
+/* Either capability is enough, and no other one is. */
+static void capabilities(void)
+{
+	for (int bit = 0; bit < 41; bit++) {
+		set_up(&(struct machine){ .paranoid = 2, .capabilities = 1ull << bit });
+		explain(-EACCES, 0, -1);
+		cause_is(bit == 21 || bit == 38 ? TALLY_CAUSE_SECCOMP : TALLY_CAUSE_PARANOID);
+		tear_down();
+	}
+}
+
+/* Nothing is read of the machine: what is not known is not said. */
+static void an_empty_machine(void)
+{
+	fakeroot_make(&root);
+	tally_attr_init(&attr, TALLY_TYPE_SOFTWARE, TALLY_SW_PAGE_FAULTS);
+	check_has(explain(-EACCES, 0, -1), "perf_event_paranoid cannot be read");
+	check_has(err.text, "be root");
+	cause_is(TALLY_CAUSE_PERMISSION);
+	tear_down();
+}
+
 static void members_of_a_group(void)
 {
 	set_up(&(struct machine){ .paranoid = 2 });
@@ -621,6 +683,9 @@ int main(void)
 	tap_run(every_level_for_every_kind);
 	tap_run(each_errno_has_a_cause_and_a_remedy);
 	tap_run(each_errno_of_a_filter);
+	tap_run(older_kernels);
+	tap_run(capabilities);
+	tap_run(an_empty_machine);
 	tap_run(members_of_a_group);
 	tap_run(locked_memory_with_need_and_limits);
 	tap_run(long_and_hostile_names);
