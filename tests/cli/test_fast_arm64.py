@@ -12,6 +12,7 @@ COMPILER = "aarch64-linux-gnu-gcc"
 SOURCE = """
 #include <tally/fast.h>
 uint64_t cycles(uint64_t *v) { return tally_fast_counter_(31, v); }
+int value(const struct tally_fast *f, uint64_t *v) { return tally_fast_read(f, v); }
 uint64_t beyond(uint64_t *v) { return tally_fast_counter_(32, v); }
 """ + "\n".join(f"uint64_t counter_{n}(uint64_t *v) {{ return tally_fast_counter_({n}, v); }}" for n in range(31))
 
@@ -41,6 +42,15 @@ def what_has_no_register_is_not_read():
     body = assembly()["beyond"]
     same(re.findall(r"mrs", body), [], "registers")
     has(body, "x0, 0" if "x0, 0" in body else "w0, 0")
+
+
+@test
+def the_sequence_number_is_read_with_barriers_on_both_sides():
+    body = assembly()["value"]
+    before, after = body.find("ldar"), body.rfind("dmb\tishld")
+    first, last = body.find("pmevcntr"), body.rfind("pmevcntr")
+    assert -1 < before < first <= last, (before, first, last)
+    assert after > -1, body
 
 
 if __name__ == "__main__":
