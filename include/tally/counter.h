@@ -72,9 +72,9 @@ enum tally_counter_flags {
 	 */
 	TALLY_COUNTER_MEMBER_TIMES = 1u << 12,
 	/*
-	 * Groups: where the kernel says that the PMU can never count all of a group at once, open it
-	 * as several smaller ones instead of failing. The modifier W asks for it too. See
-	 * tally_group_is_split().
+	 * Groups: where the kernel says that the PMU can never count all of a group at once, or that
+	 * it is too large to be read, open it as several smaller ones instead of failing. The modifier
+	 * W asks for it too. See tally_group_is_split().
 	 */
 	TALLY_COUNTER_WEAK = 1u << 13,
 };

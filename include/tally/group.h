@@ -16,7 +16,8 @@ struct tally_group;
 /*
  * Opens the group of which `leader` is the leader (see tally_event_leader) on every place of the
  * target, or nothing. Options, states and errors as for tally_counter_open; the error names the
- * member that failed.
+ * member that failed. -E2BIG is a group with more members than the kernel answers for in one read(2)
+ * (16 KiB: about 680).
  *
  * Where members have several parts, each part makes a group of its own: events of the same PMU go
  * together, and one that counts everywhere (a software event) goes with each of them. Errors: -EINVAL
