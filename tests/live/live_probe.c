@@ -42,7 +42,11 @@ ALONE unsigned probed_function(unsigned depth);
 ALONE unsigned probed_function(unsigned depth)
 {
 	sink++;
-	return depth ? probed_function(depth - 1) + 1 : 1;
+	if (!depth)
+		return 1;
+	unsigned below = probed_function(depth - 1);
+	sink++; /* or an optimizer makes a loop of it */
+	return below + 1;
 }
 
 static void call_it(unsigned times)
