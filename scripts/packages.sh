@@ -56,7 +56,7 @@ can_build() {
 		command -v "$tool" >/dev/null || return 1
 	done
 	{ command -v ninja || command -v ninja-build; } >/dev/null || return 1
-	pkg-config --exists libelf
+	pkg-config --exists libelf libzstd
 }
 
 go_on() {

@@ -19,6 +19,10 @@
 /* And behind it in the sample_id of other records. */
 #define BEHIND_ID (TALLY_SAMPLE_CPU | TALLY_SAMPLE_STREAM_ID)
 
+#define BEFORE_TIME (TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID)
+#define BEHIND_TIME \
+	(TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | TALLY_SAMPLE_CPU | TALLY_SAMPLE_IDENTIFIER)
+
 static void event_done(struct tally_reader_event *event)
 {
 	free((char *)(uintptr_t)event->name);
@@ -193,16 +197,36 @@ static int index_ids(struct events *e, struct source *src)
 	return 0;
 }
 
+static uint16_t words(uint64_t bits)
+{
+	return (uint16_t)(__builtin_popcountll(bits) * 8);
+}
+
+static struct time_place place_time(const struct tally_attr *attr)
+{
+	const uint64_t type = attr->sample_type;
+	struct time_place place = { 0 };
+
+	if (!(type & TALLY_SAMPLE_TIME))
+		return place;
+	place.sample = RECORD_HEADER + words(type & BEFORE_TIME);
+	if (attr->flags & TALLY_ATTR_SAMPLE_ID_ALL)
+		place.behind = 8 + words(type & BEHIND_TIME);
+	return place;
+}
+
 int events_settle(struct events *e, struct source *src, struct sections *sections)
 {
 	e->layouts = calloc(e->list.count, sizeof(*e->layouts));
-	if (!e->layouts || name_by_description(e, sections) < 0)
+	e->times = calloc(e->list.count, sizeof(*e->times));
+	if (!e->layouts || !e->times || name_by_description(e, sections) < 0)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < e->list.count; i++) {
 		struct tally_reader_event *event = &e->list.at[i];
 		if (!event->name && name_by_config(event) < 0)
 			return -ENOMEM;
 		tally_layout_init(&e->layouts[i], &event->attr, src->swapped);
+		e->times[i] = place_time(&event->attr);
 	}
 	return index_ids(e, src);
 }
@@ -216,11 +240,27 @@ uint32_t events_find(const struct events *e, uint32_t type, const void *bytes, u
 	return found ? found - 1 : 0;
 }
 
+uint64_t events_time(const struct events *e, uint32_t event, uint32_t type, const uint8_t *bytes,
+		     uint32_t len)
+{
+	const struct time_place *place = &e->times[event];
+	const bool swapped = e->layouts[event].swapped;
+
+	if (type == TALLY_RECORD_SAMPLE)
+		return place->sample && len >= place->sample + 8u
+			       ? load_u64(bytes + place->sample, swapped)
+			       : 0;
+	return place->behind && len >= RECORD_HEADER + place->behind
+		       ? load_u64(bytes + len - place->behind, swapped)
+		       : 0;
+}
+
 void events_done(struct events *e)
 {
 	vec_each (&e->list, event)
 		event_done(event);
 	vec_done(&e->list);
 	free(e->layouts);
+	free(e->times);
 	map64_done(&e->by_id);
 }

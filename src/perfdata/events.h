@@ -9,9 +9,16 @@
 #include "base/vec.h"
 #include "perfdata/sections.h"
 
+/* Where a record has its time, in bytes: in samples from the front, in others from the end. 0: it
+ * has none. */
+struct time_place {
+	uint16_t sample, behind;
+};
+
 struct events {
 	VEC(struct tally_reader_event) list;
 	struct tally_layout *layouts; /* of each, once settled */
+	struct time_place *times;     /* of each */
 	struct map64 by_id;           /* id -> index + 1 */
 	bool telling;                 /* records carry ids that tell the events apart */
 };
@@ -29,6 +36,10 @@ int events_settle(struct events *e, struct source *src, struct sections *section
 
 /* Which event a record belongs to; 0 when it does not tell. */
 uint32_t events_find(const struct events *e, uint32_t type, const void *bytes, uint32_t len);
+
+/* The time of a record; 0 when it has none. */
+uint64_t events_time(const struct events *e, uint32_t event, uint32_t type, const uint8_t *bytes,
+		     uint32_t len);
 
 void events_done(struct events *e);
 

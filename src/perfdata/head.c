@@ -79,19 +79,19 @@ static void load_header(struct file_header *file, const uint8_t *raw, bool swapp
 		load_features(file->features, raw + HEADER_FEATURES_AT, swapped);
 }
 
-int head_read(struct head *head, struct source *src, struct tally_error *err)
+int head_parse(struct head *head, struct source *src, const uint8_t *bytes, size_t len,
+	       struct tally_error *err)
 {
 	uint8_t raw[FILE_HEADER_SIZE + 1] = { 0 }; /* a NUL for the message about the magic */
-	size_t len = src->size < FILE_HEADER_SIZE ? (size_t)src->size : FILE_HEADER_SIZE;
 
 	if (len < FILE_HEADER_SIZE_PIPE)
 		return error_set(err, -EBADMSG, TALLY_CAUSE_TRUNCATED,
 				 "%s: %zu bytes are too few for a perf.data file; its writer may "
 				 "have ended before it wrote anything",
 				 src->name, len);
-	int r = source_read(src, raw, 0, len, "the header", err);
-	if (r == 0)
-		r = find_byte_order(raw, src, err);
+	len = len < FILE_HEADER_SIZE ? len : FILE_HEADER_SIZE;
+	memcpy(raw, bytes, len);
+	int r = find_byte_order(raw, src, err);
 	if (r < 0)
 		return r;
 	load_header(&head->file, raw, src->swapped);
@@ -101,11 +101,21 @@ int head_read(struct head *head, struct source *src, struct tally_error *err)
 	if (head->file.size != FILE_HEADER_SIZE && head->file.size != FILE_HEADER_SIZE_OLD)
 		return corrupt(src, err, "the header's size", HEADER_SIZE_AT, head->file.size,
 			       "104, 72, or 16 for a pipe");
-	if (len < head->file.size)
+	/* Of a stream so much came that tells it from a pipe's. */
+	if (len < head->file.size && !src->once)
 		return error_set(err, -EBADMSG, TALLY_CAUSE_TRUNCATED,
 				 "%s: ends at offset %zu inside its header of %" PRIu64 " bytes",
 				 src->name, len, head->file.size);
 	return 0;
+}
+
+int head_read(struct head *head, struct source *src, struct tally_error *err)
+{
+	uint8_t raw[FILE_HEADER_SIZE];
+	size_t len = src->size < FILE_HEADER_SIZE ? (size_t)src->size : FILE_HEADER_SIZE;
+	int r = source_read(src, raw, 0, len, "the header", err);
+
+	return r < 0 ? r : head_parse(head, src, raw, len, err);
 }
 
 /* Loads a section; `*out` is the caller's to free. */

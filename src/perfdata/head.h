@@ -10,7 +10,10 @@ struct head {
 	bool piped;              /* no sections: everything is records */
 };
 
-/* Reads the header, and finds the byte order. */
+/* Takes the header from the file's first bytes, and finds the byte order. */
+int head_parse(struct head *head, struct source *src, const uint8_t *bytes, size_t len,
+	       struct tally_error *err);
+/* The same of a file. */
 int head_read(struct head *head, struct source *src, struct tally_error *err);
 
 /* Reads the attrs section and the ids that it points to. */

@@ -33,16 +33,47 @@ static int learn_attr(const struct stream_record *record, const struct source *s
 	return r < 0 ? error_nomem(err, "an event") : 1;
 }
 
-static int learn_feature(const struct stream_record *record, struct sections *sections)
+/* By position it is found again when somebody asks. */
+static int keep_feature(uint64_t feature, uint64_t offset, const uint8_t *bytes, uint64_t len,
+			struct sections *sections, struct tally_error *err)
+{
+	struct file_section place = { offset, len };
+
+	if (feature >= FILE_FEATURES)
+		return 1;
+	if (!sections->src->once)
+		sections_add(sections, (uint32_t)feature, &place);
+	else if (sections_keep(sections, (uint32_t)feature, bytes, len) < 0)
+		return error_nomem(err, "a feature");
+	return 1;
+}
+
+static int learn_feature(const struct stream_record *record, struct sections *sections,
+			 struct tally_error *err)
 {
 	if (record->len <= FEATURE_BYTES_AT)
 		return 1; /* the end mark: the writer's first unused number, so not a feature */
-	uint64_t feature = load_u64(record->bytes + RECORD_HEADER, sections->src->swapped);
-	struct file_section place = { record->offset + FEATURE_BYTES_AT,
-				      record->len - FEATURE_BYTES_AT };
-	if (feature < FILE_FEATURES)
-		sections_add(sections, (uint32_t)feature, &place);
-	return 1;
+	return keep_feature(load_u64(record->bytes + RECORD_HEADER, sections->src->swapped),
+			    record->offset + FEATURE_BYTES_AT, record->bytes + FEATURE_BYTES_AT,
+			    record->len - FEATURE_BYTES_AT, sections, err);
+}
+
+/* What stands in a section of other files follows this record. */
+static int learn_tracing(const struct stream_record *record, struct stream *stream,
+			 struct sections *sections, struct tally_error *err)
+{
+	uint64_t len = load_u32(record->bytes + RECORD_HEADER, sections->src->swapped);
+	uint64_t offset = record->offset + record->len;
+	int r = 1;
+
+	if (len > record->following)
+		return 1;
+	if (sections->src->once)
+		r = stream_need(stream, (size_t)len, err);
+	if (r <= 0)
+		return r;
+	return keep_feature(TALLY_FEATURE_TRACING_DATA, offset, stream->buf + stream->at, len,
+			    sections, err);
 }
 
 static int learn_update(const struct stream_record *record, struct source *src,
@@ -58,16 +89,18 @@ static int learn_update(const struct stream_record *record, struct source *src,
 	return r < 0 ? error_nomem(err, "an event's name") : 1;
 }
 
-int pipe_learn(const struct stream_record *record, struct source *src, struct events *events,
+int pipe_learn(const struct stream_record *record, struct stream *stream, struct events *events,
 	       struct sections *sections, struct tally_error *err)
 {
 	switch (record->type) {
 	case TALLY_FILE_HEADER_ATTR:
-		return learn_attr(record, src, events, err);
+		return learn_attr(record, stream->src, events, err);
 	case TALLY_FILE_HEADER_FEATURE:
-		return learn_feature(record, sections);
+		return learn_feature(record, sections, err);
+	case TALLY_FILE_TRACING_DATA:
+		return learn_tracing(record, stream, sections, err);
 	case TALLY_FILE_EVENT_UPDATE:
-		return learn_update(record, src, events, err);
+		return learn_update(record, stream->src, events, err);
 	case TALLY_RECORD_SAMPLE:
 	case TALLY_FILE_FINISHED_ROUND:
 	case TALLY_FILE_COMPRESSED:

@@ -8,7 +8,7 @@
 
 /* Takes what a record tells of events and features. 1 to go on, 0 when what describes the recording
  * is over, -EBADMSG, -ENOMEM. */
-int pipe_learn(const struct stream_record *record, struct source *src, struct events *events,
+int pipe_learn(const struct stream_record *record, struct stream *stream, struct events *events,
 	       struct sections *sections, struct tally_error *err);
 
 #endif

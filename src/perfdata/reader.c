@@ -1,251 +1,250 @@
 /* SPDX-License-Identifier: MIT */
-/* The reader: puts the parts together and answers for them. */
+/* Reading: the records one after another, and what the file tells of itself. */
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#include <tally/reader.h>
 
 #include "base/error.h"
 #include "base/sys.h"
-#include "perfdata/head.h"
-#include "perfdata/pipe.h"
-#include "perfdata/stream.h"
+#include "perfdata/reader-inside.h"
 
-struct tally_reader {
-	struct source src;
-	char *name;
-	bool owns_fd;
-	struct head head;
-	struct events events;
-	struct sections *sections; /* apart, as its parts are loaded by getters */
-	struct stream stream;
-	struct tally_error failed; /* code 0: nothing has */
-};
+/* ---- records ---- */
 
-/* ---- opening ---- */
-
-static bool starts_before(const struct file_section *section, uint64_t end)
+static void count(struct tally_reader *r, uint32_t type)
 {
-	return !section->size || section->offset < end;
+	r->counts[type < COUNTED_TYPES ? type : COUNTED_TYPES]++;
 }
 
-/*
- * Where the records end. A killed writer leaves a header without a data size (perf), or with that
- * of its last round (tally), and without features. So does a file that something cut.
- */
-static int find_records(struct tally_reader *r, struct tally_error *err)
+/* The end of a file, maybe of one of several. 1: go on, 0, or -errno. */
+static int go_on(struct tally_reader *r, struct tally_error *err)
 {
-	const struct file_header *file = &r->head.file;
-	struct stream *s = &r->stream;
-	uint64_t size = r->src.size, data = file->data.offset;
+	if (r->stream.growing)
+		return look_again(r, err);
+	if (unpack_rest(&r->unpack))
+		source_complain(r->stream.src,
+				"its compressed records end within a record, of which %zu bytes "
+				"are left out",
+				unpack_rest(&r->unpack));
+	unpack_reset(&r->unpack);
+	return open_next_part(r, err);
+}
 
-	if (data < file->size || data > size)
-		return error_set(err, -EBADMSG, TALLY_CAUSE_TRUNCATED,
-				 "%s: its records begin at offset %" PRIu64 ", expected between "
-				 "%" PRIu64 " and the file's size, %" PRIu64,
-				 r->name, data, file->size, size);
-	s->start = data;
-	s->end = size;
-	s->sure_end = UINT64_MAX;
-	if (!file->data.size) {
-		source_complain(&r->src, "its header has no size of data, so its writer was "
-					 "killed: read to the last whole record");
-	} else if (file->data.size > size - data) {
-		source_complain(&r->src,
-				"is cut short: its header promises %" PRIu64
-				" bytes of records, of which %" PRIu64 " are there",
-				file->data.size, size - data);
-	} else {
-		uint64_t end = data + file->data.size;
-		static const uint64_t none[FILE_FEATURE_WORDS];
-		bool finished = file->size == FILE_HEADER_SIZE_OLD ||
-				memcmp(file->features, none, sizeof(none)) != 0 ||
-				!starts_before(&file->attrs, end) ||
-				!starts_before(&file->event_types, end);
-		s->exact = true;
-		s->sure_end = end;
-		if (finished)
-			s->end = end;
-		sections_read_table(r->sections, file->features, end);
+/* What the writer had mapped bounds what a slice may hold; perf reads it into as much. */
+static uint64_t slice_limit(struct tally_reader *r)
+{
+	struct cursor c = sections_cursor(r->sections, TALLY_FEATURE_COMPRESSED);
+	uint32_t fields[5];
+
+	for (int i = 0; i < 5; i++)
+		fields[i] = take_u32(&c);
+	return c.bad ? 0 : fields[4];
+}
+
+static int unpack(struct tally_reader *r, const struct stream_record *packed,
+		  struct tally_error *err)
+{
+	if (!r->unpack.zstd)
+		r->unpack.limit = slice_limit(r);
+	count(r, packed->type);
+	return unpack_feed(&r->unpack, packed) < 0 ? error_nomem(err, "compressed records") : 0;
+}
+
+/* As they stand in the file, but that what is compressed comes in the place of what holds it. */
+static int next_in_file(struct tally_reader *r, struct stream_record *out, struct tally_error *err)
+{
+	const bool as_is = r->opts.flags & TALLY_READER_PACKED;
+
+	for (;;) {
+		int ret = r->unpack.in ? unpack_next(&r->unpack, out, err) : 0;
+		if (ret)
+			return ret;
+		ret = stream_next(&r->stream, out, err);
+		if (ret > 0 && (!out->packed_at || as_is))
+			return ret;
+		if (ret > 0)
+			ret = unpack(r, out, err) < 0 ? -ENOMEM : 1;
+		else if (ret == 0)
+			ret = go_on(r, err);
+		if (ret <= 0)
+			return ret;
 	}
-	return 0;
 }
 
-static int open_sections(struct tally_reader *r, struct tally_error *err)
+static void fill(struct tally_reader *r, const struct stream_record *record, uint32_t event,
+		 struct tally_reader_record *out)
 {
-	int ret = head_read_events(&r->head, &r->src, &r->events, err);
-
-	return ret < 0 ? ret : find_records(r, err);
+	*out = (struct tally_reader_record){
+		.bytes = record->bytes,
+		.len = record->len,
+		.type = record->type,
+		.offset = record->offset,
+		.payload = record->following,
+		.layout = &r->events.layouts[event],
+		.event = event,
+		.part = r->part,
+	};
+	r->has_payload = record->following > 0;
+	count(r, record->type);
 }
 
-/* Looks ahead for events and features. Damage behind them is met again by who reads on. */
-static int open_pipe(struct tally_reader *r, struct tally_error *err)
+static void fill_waited(struct tally_reader *r, const struct waiting *head, const uint8_t *bytes,
+			struct tally_reader_record *out)
+{
+	*out = (struct tally_reader_record){
+		.bytes = bytes,
+		.len = head->len,
+		.type = head->type,
+		.offset = head->offset,
+		.layout = &r->events.layouts[head->event],
+		.event = head->event,
+		.part = head->part,
+	};
+	r->has_payload = false;
+	count(r, head->type);
+}
+
+/* Nothing else comes: all that waits may go, and then the end, or the error, is told. */
+static void end_order(struct tally_reader *r)
+{
+	order_end(r->order);
+	r->draining = r->ended = true;
+	if (r->order->late)
+		source_complain(&r->src,
+				"%" PRIu64 " of its records came later than its rounds promised "
+				"and stand behind their time",
+				r->order->late);
+}
+
+/* Records that wait: 1; 0 when none may go now, or -errno. */
+static int drain(struct tally_reader *r, struct tally_reader_record *out, struct tally_error *err)
+{
+	struct waiting head;
+	const uint8_t *bytes;
+	int ret = order_next(r->order, &head, &bytes, err);
+
+	if (ret > 0)
+		fill_waited(r, &head, bytes, out);
+	if (ret != 0)
+		return ret;
+	r->draining = false;
+	if (!r->round.bytes)
+		return 0;
+	fill(r, &r->round, 0, out);
+	r->round.bytes = NULL;
+	return 1;
+}
+
+/* Takes in a record, or hands it out at once. 1: handed out, 0, or -errno. */
+static int put_in_order(struct tally_reader *r, const struct stream_record *record,
+			struct tally_reader_record *out, struct tally_error *err)
+{
+	/* The files of a folder have rounds of their own, or none. */
+	if (record->type == TALLY_FILE_FINISHED_ROUND && !r->folder) {
+		order_round(r->order);
+		r->round = *record;
+		r->draining = true;
+		return 0;
+	}
+	uint32_t event = events_find(&r->events, record->type, record->bytes, record->len);
+	uint64_t time = record->type < RECORD_USER ? events_time(&r->events, event, record->type,
+								 record->bytes, record->len)
+						   : 0;
+	if (time == 0 || time == UINT64_MAX) {
+		fill(r, record, event, out);
+		return 1;
+	}
+	struct waiting head = { .time = time,
+				.offset = record->offset,
+				.len = record->len,
+				.type = record->type,
+				.event = event,
+				.part = r->part };
+	return order_push(r->order, &head, record->bytes, err);
+}
+
+static int next_by_time(struct tally_reader *r, struct tally_reader_record *out)
 {
 	struct stream_record record;
 	int ret;
 
-	r->stream.start = FILE_HEADER_SIZE_PIPE;
-	r->stream.end = r->src.size;
-	r->stream.sure_end = UINT64_MAX;
-	stream_rewind(&r->stream);
-	while ((ret = stream_next(&r->stream, &record, err)) > 0) {
-		ret = pipe_learn(&record, &r->src, &r->events, r->sections, err);
-		if (ret < 0)
+	for (;;) {
+		if (r->draining && (ret = drain(r, out, &r->failed)) != 0)
 			return ret;
-		if (ret == 0)
-			break;
+		if (r->ended)
+			return r->failed.code;
+		ret = next_in_file(r, &record, &r->failed);
+		if (ret == 0 && r->stream.growing)
+			return 0;
+		if (ret <= 0)
+			end_order(r);
+		else if ((ret = put_in_order(r, &record, out, &r->failed)) != 0)
+			return ret;
 	}
-	if (r->events.list.count)
-		return 0;
-	return ret < 0 ? ret
-		       : error_set(err, -EBADMSG, TALLY_CAUSE_TRUNCATED,
-				   "%s: a pipe's stream that describes no event", r->name);
 }
 
-static int open_parts(struct tally_reader *r, struct tally_error *err)
+static int next(struct tally_reader *r, struct tally_reader_record *out)
 {
-	int ret = head_read(&r->head, &r->src, err);
+	struct stream_record record;
+	int ret = next_in_file(r, &record, &r->failed);
 
-	if (ret == 0)
-		ret = r->head.piped ? open_pipe(r, err) : open_sections(r, err);
-	if (ret == 0 && events_settle(&r->events, &r->src, r->sections) < 0)
-		ret = error_nomem(err, "the events of a file");
-	if (ret == 0)
-		stream_rewind(&r->stream);
+	if (ret > 0)
+		fill(r, &record, events_find(&r->events, record.type, record.bytes, record.len),
+		     out);
 	return ret;
 }
-
-/* -EOPNOTSUPP for what has no size and positions, and for recordings that are folders. */
-static int check_kind(struct tally_reader *r, struct tally_error *err)
-{
-	struct stat st;
-
-	if (fstat(r->src.fd, &st) < 0)
-		return error_set(err, -errno, TALLY_CAUSE_IO, "%s: %s", r->name, strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return error_set(err, -EOPNOTSUPP, TALLY_CAUSE_UNSUPPORTED,
-				 "%s: is a folder; recordings of perf record --threads are not "
-				 "read yet",
-				 r->name);
-	if (!S_ISREG(st.st_mode))
-		return error_set(err, -EOPNOTSUPP, TALLY_CAUSE_UNSUPPORTED,
-				 "%s: is no regular file; save it into one and read that", r->name);
-	r->src.size = (uint64_t)st.st_size;
-	return 0;
-}
-
-static int open_reader(struct tally_reader **out, int fd, bool owns_fd, const char *name,
-		       struct tally_error *err)
-{
-	struct tally_reader *r = calloc(1, sizeof(*r));
-	int ret = -ENOMEM;
-
-	if (!r)
-		goto fail;
-	r->owns_fd = owns_fd;
-	r->src.fd = fd;
-	r->src.name = r->name = strdup(name);
-	r->sections = calloc(1, sizeof(*r->sections));
-	if (!r->name || !r->sections)
-		goto fail;
-	r->sections->src = &r->src;
-	ret = check_kind(r, err);
-	if (ret == 0)
-		ret = stream_init(&r->stream, &r->src);
-	if (ret == 0)
-		ret = open_parts(r, err);
-	if (ret < 0)
-		goto fail;
-	*out = r;
-	return 0;
-fail:
-	if (ret == -ENOMEM)
-		error_nomem(err, name);
-	if (r)
-		tally_reader_close(r);
-	else if (owns_fd)
-		sys()->close(fd);
-	return ret;
-}
-
-/* There is nothing to choose yet; a caller that asks for something is newer than this library. */
-static int check_opts(const struct tally_reader_opts *opts, struct tally_error *err)
-{
-	struct tally_reader_opts o;
-
-	return opts_read(&o, sizeof(o), 0, opts, err);
-}
-
-int tally_reader_open(struct tally_reader **out, const char *path,
-		      const struct tally_reader_opts *opts, struct tally_error *err)
-{
-	int r = check_opts(opts, err);
-
-	if (r < 0)
-		return r;
-	/* O_NONBLOCK: a pipe without a writer would keep open waiting. */
-	int fd = sys()->open(path, O_RDONLY | O_NONBLOCK, 0);
-	if (fd < 0) {
-		enum tally_cause cause = fd == -ENOENT   ? TALLY_CAUSE_NO_FILE
-					 : fd == -EACCES ? TALLY_CAUSE_PERMISSION
-							 : TALLY_CAUSE_IO;
-		return error_set(err, fd, cause, "cannot open %s: %s%s", path, strerror(-fd),
-				 fd == -EACCES ? "; ask its owner, or be root" : "");
-	}
-	return open_reader(out, fd, true, path, err);
-}
-
-int tally_reader_open_fd(struct tally_reader **out, int fd, const char *name,
-			 const struct tally_reader_opts *opts, struct tally_error *err)
-{
-	int r = check_opts(opts, err);
-
-	return r < 0 ? r : open_reader(out, fd, false, name, err);
-}
-
-/* ---- records ---- */
 
 int tally_reader_next(struct tally_reader *reader, struct tally_reader_record *out,
 		      struct tally_error *err)
 {
-	struct stream_record record;
+	int r = reader->failed.code;
 
-	if (reader->failed.code) {
-		if (err)
-			*err = reader->failed;
-		return reader->failed.code;
-	}
-	int r = stream_next(&reader->stream, &record, &reader->failed);
-	if (r <= 0) {
-		if (r < 0 && err)
-			*err = reader->failed;
-		return r;
-	}
-	if (record.type == TALLY_FILE_COMPRESSED || record.type == TALLY_FILE_COMPRESSED2)
-		source_complain(&reader->src, "has compressed records, which are not read yet: "
-					      "what they hold is missing");
-	uint32_t event = events_find(&reader->events, record.type, record.bytes, record.len);
-	*out = (struct tally_reader_record){
-		.bytes = record.bytes,
-		.len = record.len,
-		.type = record.type,
-		.offset = record.offset,
-		.layout = &reader->events.layouts[event],
-		.event = event,
-	};
-	return 1;
+	/* What stood before an error and waits is handed out first. */
+	if (reader->order && (r == 0 || reader->draining))
+		r = next_by_time(reader, out);
+	else if (r == 0)
+		r = next(reader, out);
+	if (r < 0 && err)
+		*err = reader->failed;
+	/* Of a pipe that does not wait: more may come. */
+	if (r == -EAGAIN)
+		reader->failed.code = 0;
+	return r;
 }
 
 int tally_reader_rewind(struct tally_reader *reader, struct tally_error *err)
 {
+	if (reader->src.once)
+		return error_set(err, -ESPIPE, TALLY_CAUSE_ARGUMENT,
+				 "%s: comes through a pipe, which cannot be read twice; save it "
+				 "into a file and read that",
+				 reader->name);
 	reader->failed.code = 0;
-	stream_rewind(&reader->stream);
+	reader->draining = reader->ended = reader->has_payload = false;
+	reader->round.bytes = NULL;
+	memset(reader->counts, 0, sizeof(reader->counts));
+	unpack_reset(&reader->unpack);
+	if (reader->order)
+		order_reset(reader->order);
+	rewind_parts(reader);
 	return 0;
+}
+
+bool tally_reader_rewindable(const struct tally_reader *reader)
+{
+	return !reader->src.once;
+}
+
+int64_t tally_reader_payload(struct tally_reader *reader, uint64_t offset, void *to, size_t len)
+{
+	return reader->has_payload ? stream_payload(&reader->stream, offset, to, len) : 0;
+}
+
+uint64_t tally_reader_count(const struct tally_reader *reader, uint32_t type)
+{
+	if (type >= COUNTED_TYPES && type != TALLY_READER_OTHER_TYPES)
+		return 0;
+	return reader->counts[type < COUNTED_TYPES ? type : COUNTED_TYPES];
 }
 
 /* ---- what the file tells of itself ---- */
@@ -267,12 +266,12 @@ bool tally_reader_swapped(const struct tally_reader *reader)
 
 uint64_t tally_reader_file_size(const struct tally_reader *reader)
 {
-	return reader->src.size;
+	return reader->src.once ? 0 : reader->src.size + reader->parts_size;
 }
 
 uint64_t tally_reader_position(const struct tally_reader *reader)
 {
-	return stream_position(&reader->stream);
+	return reader->passed_size + stream_position(&reader->stream);
 }
 
 int tally_reader_feature(const struct tally_reader *reader, uint32_t feature, const void **bytes,
@@ -315,15 +314,23 @@ int tally_reader_build_ids(const struct tally_reader *reader,
 
 const char *tally_reader_health(const struct tally_reader *reader)
 {
-	return reader->src.health[0] ? reader->src.health : NULL;
+	return reader->health[0] ? reader->health : NULL;
 }
 
 void tally_reader_close(struct tally_reader *reader)
 {
 	if (!reader)
 		return;
+	if (reader->part)
+		sys()->close(reader->part_src.fd);
 	if (reader->owns_fd)
 		sys()->close(reader->src.fd);
+	if (reader->order)
+		order_done(reader->order);
+	free(reader->order);
+	unpack_done(&reader->unpack);
+	free(reader->folder);
+	free(reader->part_name);
 	events_done(&reader->events);
 	if (reader->sections)
 		sections_done(reader->sections);

@@ -32,6 +32,22 @@ void sections_add(struct sections *s, uint32_t feature, const struct file_sectio
 	s->features[feature].present = true;
 }
 
+int sections_keep(struct sections *s, uint32_t feature, const uint8_t *bytes, size_t len)
+{
+	struct loaded_feature *f = feature < FILE_FEATURES ? &s->features[feature] : NULL;
+
+	if (!f || f->present)
+		return 0;
+	f->bytes = malloc(len + 1);
+	if (!f->bytes)
+		return -ENOMEM;
+	memcpy(f->bytes, bytes, len);
+	f->bytes[len] = '\0';
+	f->place.size = len;
+	f->present = true;
+	return 0;
+}
+
 static bool has_bit(const uint64_t *bits, uint32_t i)
 {
 	return bits[i / 64] >> i % 64 & 1;

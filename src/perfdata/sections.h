@@ -24,6 +24,9 @@ struct sections {
  * are left out, which the health text tells. */
 void sections_add(struct sections *s, uint32_t feature, const struct file_section *place);
 
+/* Keeps a copy of a feature that came with a stream. -ENOMEM. */
+int sections_keep(struct sections *s, uint32_t feature, const uint8_t *bytes, size_t len);
+
 /* Reads the table at `offset` that has a place for each bit. */
 void sections_read_table(struct sections *s, const uint64_t *bits, uint64_t offset);
 

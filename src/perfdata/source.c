@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a file by position, every byte or an error. */
+/* Reading a file by position, every byte or an error; or a pipe as its bytes come. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -32,6 +32,17 @@ int source_read(const struct source *src, void *to, uint64_t offset, size_t len,
 	return 0;
 }
 
+int64_t source_take(const struct source *src, void *to, uint64_t offset, size_t len)
+{
+	ssize_t n;
+
+	do
+		n = src->once ? sys()->read(src->fd, to, len)
+			      : sys()->pread(src->fd, to, len, (off_t)offset);
+	while (n == -EINTR);
+	return n;
+}
+
 bool source_holds(const struct source *src, const struct file_section *section)
 {
 	return section->offset <= src->size && section->size <= src->size - section->offset;
@@ -39,14 +50,16 @@ bool source_holds(const struct source *src, const struct file_section *section)
 
 void source_complain(struct source *src, const char *fmt, ...)
 {
-	char clause[256];
+	char clause[HEALTH_TEXT / 2];
+	size_t used = strlen(src->part);
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(clause, sizeof(clause), fmt, ap);
+	snprintf(clause, sizeof(clause), "%s", src->part);
+	vsnprintf(clause + used, sizeof(clause) - used, fmt, ap);
 	va_end(ap);
 	if (strstr(src->health, clause))
 		return;
-	size_t used = strlen(src->health);
-	snprintf(src->health + used, sizeof(src->health) - used, "%s%s", used ? "; " : "", clause);
+	used = strlen(src->health);
+	snprintf(src->health + used, HEALTH_TEXT - used, "%s%s", used ? "; " : "", clause);
 }

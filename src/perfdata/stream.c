@@ -13,7 +13,6 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/sys.h"
 #include "perfdata/stream.h"
 
 #define BUFFER_SIZE (512u << 10)
@@ -24,8 +23,9 @@
 #define LIKELY_TYPES 128
 
 /* AUXTRACE and TRACING_DATA tell behind their header how much follows; COMPRESSED2 how much is in
- * it. */
+ * it, before its bytes. */
 #define FOLLOWING_AT RECORD_HEADER
+#define PACKED2_AT   16u
 
 int stream_init(struct stream *s, struct source *src)
 {
@@ -53,10 +53,23 @@ static void seek(struct stream *s, uint64_t to)
 
 void stream_rewind(struct stream *s)
 {
-	s->skip = 0;
+	s->skip = s->following = 0;
 	s->count = 0;
-	s->stopped = false;
+	s->parts_end = 0;
+	s->stopped = s->overflowed = false;
 	seek(s, s->start);
+}
+
+void stream_next_source(struct stream *s, struct source *src)
+{
+	s->src = src;
+	s->offset = s->start = 0;
+	s->have = s->at = 0;
+	s->skip = s->following = 0;
+	s->end = src->size;
+	s->sure_end = UINT64_MAX;
+	s->parts_end = 0;
+	s->stopped = s->exact = s->went_beyond = false;
 }
 
 uint64_t stream_position(const struct stream *s)
@@ -64,34 +77,59 @@ uint64_t stream_position(const struct stream *s)
 	return s->offset + s->at + s->skip;
 }
 
+/* Room behind what is in the buffer. 1; 0 when as much is held as may be; -ENOMEM. */
+static int make_room(struct stream *s, struct tally_error *err)
+{
+	if (!s->hold) {
+		memmove(s->buf, s->buf + s->at, s->have - s->at);
+		s->offset += s->at;
+		s->have -= s->at;
+		s->at = 0;
+		return s->have < s->room;
+	}
+	if (s->have < s->room)
+		return 1;
+	s->overflowed = s->room >= s->hold;
+	if (s->overflowed)
+		return 0;
+	uint8_t *grown = realloc(s->buf, s->room * 2);
+	if (!grown)
+		return error_nomem(err, "the beginning of a stream");
+	s->buf = grown;
+	s->room *= 2;
+	return 1;
+}
+
+/* The source has no more, which was known, or not. */
+static void at_end(struct stream *s, uint64_t end)
+{
+	if (s->end != UINT64_MAX)
+		source_complain(s->src,
+				"became shorter while it was read: it ends at offset %" PRIu64,
+				end);
+	s->end = end;
+	s->exact = false;
+}
+
 /* Reads on. 1, 0 when there is no more, or -errno. */
 static int refill(struct stream *s, struct tally_error *err)
 {
-	memmove(s->buf, s->buf + s->at, s->have - s->at);
-	s->offset += s->at;
-	s->have -= s->at;
-	s->at = 0;
+	int r = make_room(s, err);
+	if (r <= 0)
+		return r;
 	uint64_t next = s->offset + s->have;
 	size_t want = s->room - s->have;
 	if (want > s->end - next)
 		want = (size_t)(s->end - next);
 	if (!want)
 		return 0;
-	ssize_t n;
-	do
-		n = sys()->pread(s->src->fd, s->buf + s->have, want, (off_t)next);
-	while (n == -EINTR);
+	int64_t n = source_take(s->src, s->buf + s->have, next, want);
 	if (n < 0)
 		return error_set(err, (int)n, TALLY_CAUSE_IO,
 				 "%s: reading at offset %" PRIu64 " failed: %s", s->src->name, next,
 				 strerror((int)-n));
-	if (n == 0) {
-		source_complain(s->src,
-				"became shorter while it was read: it ends at offset %" PRIu64,
-				next);
-		s->end = next;
-		s->exact = false;
-	}
+	if (n == 0)
+		at_end(s, next);
 	s->have += (size_t)n;
 	return n > 0;
 }
@@ -107,12 +145,19 @@ static inline int need(struct stream *s, size_t len, struct tally_error *err)
 	return 1;
 }
 
+int stream_need(struct stream *s, size_t len, struct tally_error *err)
+{
+	return need(s, len, err);
+}
+
 /* Ends the stream before what is no whole record. */
 static int stop(struct stream *s)
 {
 	uint64_t at = stream_position(s);
 
-	if (s->end > at)
+	if (s->growing || s->overflowed)
+		return 0;
+	if (s->end > at && s->end != UINT64_MAX)
 		source_complain(s->src,
 				"the last %" PRIu64 " bytes of the records, at offset %" PRIu64
 				", are no whole record and left out",
@@ -156,38 +201,94 @@ static int too_small(struct stream *s, uint32_t type, uint32_t size, const char 
 	return damaged(s, type, size, expected, err);
 }
 
-/*
- * The few user records whose size is not all. Completes `*size` for COMPRESSED2, whose 16-bit size
- * overflows in files of perf 6.16, and finds what follows the record. Returns as stream_next.
- */
-static int measure(struct stream *s, uint32_t type, uint32_t *size, uint64_t *following,
-		   struct tally_error *err)
+/* A COMPRESSED2 whose 16-bit size overflowed is one, or several of which all but the last have the
+ * greatest size there is. The first has the figure of all, the others none (perf 6.16). */
+static int measure_overflowed(struct stream *s, struct stream_record *out, uint64_t bytes,
+			      struct tally_error *err)
 {
-	const bool swapped = s->src->swapped, tracing = type == TALLY_FILE_TRACING_DATA;
+	uint64_t total = PACKED2_AT + bytes;
+	int r = total > UINT16_MAX ? need(s, UINT16_MAX + RECORD_HEADER, err) : 0;
+
+	if (r < 0)
+		return r;
+	const uint8_t *next = s->buf + s->at + UINT16_MAX;
+	if (r > 0 && load_u32(next + RECORD_TYPE_AT, s->src->swapped) == TALLY_FILE_COMPRESSED2) {
+		s->parts_end = s->offset + s->at + total;
+		total = UINT16_MAX;
+	}
+	if (total > RECORD_LIMIT)
+		return cut(s, out->type, total, err);
+	out->len = (uint32_t)total;
+	out->packed = out->len - PACKED2_AT;
+	return 1;
+}
+
+static int measure_packed2(struct stream *s, struct stream_record *out, struct tally_error *err)
+{
+	const bool swapped = s->src->swapped;
+	int r = need(s, PACKED2_AT, err);
+
+	if (r <= 0)
+		return r < 0 ? r : cut(s, out->type, PACKED2_AT, err);
+	uint64_t bytes = load_u64(s->buf + s->at + FOLLOWING_AT, swapped);
+	bool later = s->offset + s->at < s->parts_end;
+	out->packed_at = PACKED2_AT;
+	if (!later && bytes <= s->end - stream_position(s) &&
+	    align_up(PACKED2_AT + bytes, 8) > out->len)
+		return measure_overflowed(s, out, bytes, err);
+	if (out->len < PACKED2_AT)
+		return too_small(s, out->type, out->len, "at least 16", err);
+	out->packed = out->len - PACKED2_AT;
+	if (!later && bytes < out->packed)
+		out->packed = (uint32_t)bytes;
+	return 1;
+}
+
+static int measure_packed(struct stream *s, struct stream_record *out, struct tally_error *err)
+{
+	if (out->len < RECORD_HEADER)
+		return too_small(s, out->type, out->len, "at least 8", err);
+	out->packed_at = RECORD_HEADER;
+	out->packed = out->len - RECORD_HEADER;
+	return 1;
+}
+
+/* AUXTRACE and TRACING_DATA tell of bytes that follow the record without being in its size. */
+static int measure_following(struct stream *s, struct stream_record *out, struct tally_error *err)
+{
+	const bool swapped = s->src->swapped, tracing = out->type == TALLY_FILE_TRACING_DATA;
 	const uint32_t least = FOLLOWING_AT + (tracing ? sizeof(uint32_t) : sizeof(uint64_t));
 	int r = need(s, least, err);
 
 	if (r <= 0)
-		return r < 0 ? r : cut(s, type, least, err);
+		return r < 0 ? r : cut(s, out->type, least, err);
+	if (out->len < least)
+		return too_small(s, out->type, out->len, tracing ? "at least 12" : "at least 16",
+				 err);
 	const uint8_t *at = s->buf + s->at + FOLLOWING_AT;
-	uint64_t bytes = tracing ? align_up(load_u32(at, swapped), 8) : load_u64(at, swapped);
-	bool packed = type == TALLY_FILE_COMPRESSED2;
-	if (packed && bytes < RECORD_LIMIT && align_up(least + bytes, 8) > *size)
-		*size = least + (uint32_t)bytes;
-	if (*size < least)
-		return too_small(s, type, *size, tracing ? "at least 12" : "at least 16", err);
 	uint64_t left = s->end - stream_position(s);
-	if (packed || (bytes <= left && *size <= left - bytes)) {
-		*following = packed ? 0 : bytes;
-		return 1;
-	}
-	return cut(s, type, bytes > UINT64_MAX - *size ? bytes : bytes + *size, err);
+	uint64_t bytes = tracing ? align_up(load_u32(at, swapped), 8) : load_u64(at, swapped);
+	if (bytes > left || out->len > left - bytes)
+		return cut(s, out->type, bytes > UINT64_MAX - out->len ? bytes : bytes + out->len,
+			   err);
+	out->following = bytes;
+	return 1;
 }
 
-static bool has_more(uint32_t type)
+/* The few types whose header.size is not all there is to know: 1 when the record was measured. */
+static inline int measure(struct stream *s, struct stream_record *out, struct tally_error *err)
 {
-	return type == TALLY_FILE_AUXTRACE || type == TALLY_FILE_TRACING_DATA ||
-	       type == TALLY_FILE_COMPRESSED2;
+	switch (out->type) {
+	case TALLY_FILE_AUXTRACE:
+	case TALLY_FILE_TRACING_DATA:
+		return measure_following(s, out, err);
+	case TALLY_FILE_COMPRESSED:
+		return measure_packed(s, out, err);
+	case TALLY_FILE_COMPRESSED2:
+		return measure_packed2(s, out, err);
+	default:
+		return 1;
+	}
 }
 
 /* Behind what the header tells of, a killed writer's records or anything else may stand. */
@@ -204,33 +305,94 @@ static bool goes_beyond(struct stream *s, uint32_t type, uint32_t size)
 	return true;
 }
 
+/* Steps over what follows the last record. 1, 0 when it is not all there, or -errno. */
+static int pass(struct stream *s, uint64_t bytes, struct tally_error *err)
+{
+	if (!s->src->once) {
+		seek(s, s->offset + s->at + bytes);
+		s->skip -= bytes;
+		return 1;
+	}
+	while (bytes) {
+		int r = need(s, 1, err);
+		if (r <= 0)
+			return r;
+		size_t n = s->have - s->at < bytes ? s->have - s->at : (size_t)bytes;
+		s->at += n;
+		s->skip -= n;
+		bytes -= n;
+	}
+	return 1;
+}
+
+static int cut_behind(struct stream *s)
+{
+	if (!s->overflowed)
+		source_complain(s->src,
+				"is cut short: %" PRIu64 " of %" PRIu64 " bytes are "
+				"missing that belong to the last record",
+				s->skip, s->following);
+	s->stopped = !s->overflowed;
+	return 0;
+}
+
 int stream_next(struct stream *s, struct stream_record *out, struct tally_error *err)
 {
+	int r;
+
 	if (s->stopped)
 		return 0;
-	if (s->skip) {
-		seek(s, stream_position(s));
-		s->skip = 0;
-	}
-	int r = need(s, RECORD_HEADER, err);
+	if (s->skip && (r = pass(s, s->skip, err)) <= 0)
+		return r < 0 ? r : cut_behind(s);
+	s->following = 0;
+	r = need(s, RECORD_HEADER, err);
 	if (r <= 0)
 		return r < 0 ? r : stop(s);
 	const uint8_t *at = s->buf + s->at;
-	uint32_t size = load_u16(at + RECORD_SIZE_AT, s->src->swapped);
-	uint32_t type = load_u32(at + RECORD_TYPE_AT, s->src->swapped);
-	if (s->offset + s->at >= s->sure_end && !goes_beyond(s, type, size))
+	*out = (struct stream_record){
+		.len = load_u16(at + RECORD_SIZE_AT, s->src->swapped),
+		.type = load_u32(at + RECORD_TYPE_AT, s->src->swapped),
+	};
+	if (s->offset + s->at >= s->sure_end && !goes_beyond(s, out->type, out->len))
 		return stop(s);
-	uint64_t following = 0;
-	if (has_more(type) && (r = measure(s, type, &size, &following, err)) <= 0)
-		return r;
-	if (size < RECORD_HEADER)
-		return too_small(s, type, size, "at least 8", err);
-	r = need(s, size, err);
+	r = measure(s, out, err);
 	if (r <= 0)
-		return r < 0 ? r : cut(s, type, size, err);
-	*out = (struct stream_record){ s->buf + s->at, s->offset + s->at, size, type };
-	s->at += size;
-	s->skip = following;
+		return r;
+	if (out->len < RECORD_HEADER)
+		return too_small(s, out->type, out->len, "at least 8", err);
+	r = need(s, out->len, err);
+	if (r <= 0)
+		return r < 0 ? r : cut(s, out->type, out->len, err);
+	out->bytes = s->buf + s->at;
+	out->offset = s->offset + s->at;
+	s->at += out->len;
+	s->skip = s->following = out->following;
 	s->count++;
 	return 1;
+}
+
+int64_t stream_payload(struct stream *s, uint64_t within, void *to, size_t len)
+{
+	uint64_t passed = s->following - s->skip;
+
+	if (within >= s->following)
+		return 0;
+	if (len > s->following - within)
+		len = (size_t)(s->following - within);
+	if (!s->src->once)
+		return source_take(s->src, to, s->offset + s->at + within, len);
+	if (within < passed)
+		return -ESPIPE;
+	int r = pass(s, within - passed, NULL);
+	if (r > 0)
+		r = need(s, 1, NULL);
+	if (r <= 0)
+		return r;
+	size_t there = s->have - s->at;
+	if (len > there)
+		len = there;
+	memcpy(to, s->buf + s->at, len);
+	s->at += len;
+	s->skip -= len;
+	return (int64_t)len;
 }

@@ -2,7 +2,6 @@
 /* The reader, over files made by hand: every form of the format, and failing system calls. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <tally/reader.h>
@@ -464,7 +463,7 @@ static void opening_fails_in_words(void)
 {
 	struct tally_reader *r = NULL;
 	struct tally_error err;
-	struct tally_reader_opts opts = { .size = sizeof(opts), .flags = 1 };
+	struct tally_reader_opts opts = { .size = sizeof(opts), .flags = 1u << 31 };
 	char dir[] = "/tmp/tally-reader-XXXXXX", path[64];
 
 	require(mkdtemp(dir));
@@ -472,13 +471,10 @@ static void opening_fails_in_words(void)
 	check_int(tally_reader_open(&r, path, NULL, &err), -ENOENT);
 	check_int(err.cause, TALLY_CAUSE_NO_FILE);
 	check_has(err.text, path);
-	check_int(tally_reader_open(&r, dir, NULL, &err), -EOPNOTSUPP);
+	check_int(tally_reader_open(&r, dir, NULL, &err), -ENOENT);
 	check_has(err.text, "folder");
-	snprintf(path, sizeof(path), "%s/fifo", dir);
-	require(mkfifo(path, 0600) == 0);
-	check_int(tally_reader_open(&r, path, NULL, &err), -EOPNOTSUPP);
+	check_int(tally_reader_open(&r, "/dev/null", NULL, &err), -EBADMSG);
 	check_int(tally_reader_open(&r, path, &opts, &err), -EINVAL);
-	unlink(path);
 	rmdir(dir);
 	tally_reader_close(NULL);
 }

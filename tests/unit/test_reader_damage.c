@@ -240,54 +240,6 @@ static void what_follows_a_record_must_be_there(void)
 	hm_done(&m.h);
 }
 
-static void compressed_records_pass_and_are_told(void)
-{
-	struct made m;
-
-	start_data(&m, &(struct shape){ 0 });
-	hm_record(&m.h, TALLY_FILE_COMPRESSED, 0, 8 + 5); /* any length */
-	hm_bytes(&m.h, "zstd!", 5);
-	hm_comm(&m.h, 1, "behind");
-	end_data(&m);
-	check_drains(&m, 2, "compressed");
-	hm_done(&m.h);
-}
-
-/* perf 6.16: the 16-bit size of a COMPRESSED2 that is too long reads 0; its own figure is right. */
-static void a_compressed_record_may_be_longer_than_its_size(void)
-{
-	struct made m;
-	struct tally_reader_record rec;
-	int fd;
-
-	start_data(&m, &(struct shape){ 0 });
-	hm_record(&m.h, TALLY_FILE_COMPRESSED2, 0, 0);
-	hm_u64(&m.h, 65530);
-	hm_room(&m.h, 65530);
-	hm_comm(&m.h, 1, "behind");
-	end_data(&m);
-	struct tally_reader *r = must_open(&m, &fd);
-	require(r);
-	require(tally_reader_next(r, &rec, NULL) == 1);
-	check_int(rec.len, 16 + 65530);
-	require(tally_reader_next(r, &rec, NULL) == 1);
-	check_int(rec.type, TALLY_RECORD_COMM);
-	close_made(r, fd);
-	hm_done(&m.h);
-}
-
-static void a_compressed_record_too_short_for_its_figure_is_damaged(void)
-{
-	struct made m;
-
-	start_data(&m, &(struct shape){ .header = 72 });
-	hm_record(&m.h, TALLY_FILE_COMPRESSED2, 0, 9);
-	hm_u64(&m.h, UINT64_MAX);
-	end_data(&m);
-	check_damage(&m, 0, "at least 16", m.data);
-	hm_done(&m.h);
-}
-
 /* ---- hostile headers ---- */
 
 static int open_made(const struct made *m, struct tally_reader **r, struct tally_error *err)
@@ -728,9 +680,6 @@ int main(void)
 	tap_run(steps_over_what_follows_a_record);
 	tap_run(what_follows_may_be_nothing);
 	tap_run(what_follows_a_record_must_be_there);
-	tap_run(compressed_records_pass_and_are_told);
-	tap_run(a_compressed_record_may_be_longer_than_its_size);
-	tap_run(a_compressed_record_too_short_for_its_figure_is_damaged);
 	tap_run(refuses_what_is_no_recording);
 	tap_run(refuses_other_header_sizes);
 	tap_run(refuses_sections_outside_the_file);
