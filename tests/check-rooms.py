@@ -17,7 +17,7 @@ HEADERS = {
     "measure": "count", "region": "count", "page": "count",
     "fast": "count", "fast-x86": "count", "fast-arm64": "count", "fast-other": "count",
     "ring": "sample", "sampler": "sample",
-    "reader": "perfdata", "writer": "perfdata",
+    "features": "perfdata", "file_record": "perfdata", "reader": "perfdata", "writer": "perfdata",
     "maps": "image", "symbolizer": "image",
     "recorder": "recorder",
     "profile": "profile", "script": "profile",

@@ -4,6 +4,8 @@
  * On top of libtally, whose umbrella header this one includes.
  *
  *	reader.h      reads perf.data files
+ *	file_record.h the records that perf itself writes into them
+ *	features.h    what they tell of the machine and the recording
  *	writer.h      writes them
  *	recorder.h    events + target -> file
  *	maps.h        what was mapped where, in each process, at each time
@@ -16,6 +18,8 @@
 #define TALLY_PROFILING_H
 
 #include <tally/doctor.h>
+#include <tally/features.h>
+#include <tally/file_record.h>
 #include <tally/maps.h>
 #include <tally/profile.h>
 #include <tally/reader.h>

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <tally/features.h>
+#include <tally/file_record.h>
 #include <tally/reader.h>
 
 #include "tap.h"
@@ -144,13 +146,18 @@ static int read_all(struct tally_reader *r, struct pass *pass, struct tally_erro
 {
 	struct tally_reader_record rec;
 	struct tally_record decoded;
+	struct tally_file_record own;
 	int ret;
 
 	*pass = (struct pass){ 0 };
+	bool swapped = tally_reader_swapped(r);
 	while ((ret = tally_reader_next(r, &rec, err)) > 0) {
 		pass->counts[rec.type < TYPES ? rec.type : 0]++;
 		pass->undecoded += tally_record_decode(rec.layout, rec.bytes, rec.len, &decoded,
 						       sizeof(decoded)) < 0;
+		if (rec.type >= TALLY_FILE_HEADER_ATTR)
+			pass->undecoded += tally_file_record_decode(rec.bytes, rec.len, swapped,
+								    &own, sizeof(own)) < 0;
 	}
 	return ret;
 }
@@ -158,6 +165,21 @@ static int read_all(struct tally_reader *r, struct pass *pass, struct tally_erro
 static bool is_packed(uint32_t type)
 {
 	return type == TALLY_FILE_COMPRESSED || type == TALLY_FILE_COMPRESSED2;
+}
+
+/* Whatever they hold: they can be walked to their end. */
+static void check_features(const struct tally_reader *r)
+{
+	struct tally_feature_item item;
+
+	for (uint32_t feature = 0; feature < TALLY_FEATURE_MAX; feature++) {
+		struct tally_feature_walk walk = { .feature = feature };
+		int ret;
+		while ((ret = tally_reader_item(r, &walk, &item)) > 0)
+			;
+		if (!check(ret == 0 || ret == -EOPNOTSUPP))
+			printf("# ... feature %u: %d\n", feature, ret);
+	}
 }
 
 /* In every way: as it stands, with what is compressed, and that by time. */
@@ -181,6 +203,7 @@ static void check_way(const char *path, uint32_t flags, char **columns, const ui
 	}
 	check_counts(pass.counts, want);
 	check_description(r, columns);
+	check_features(r);
 	tally_reader_close(r);
 }
 
