@@ -2,12 +2,14 @@
 /*
  * A perf.data file into a profile, in two passes: first what was mapped and how threads were
  * called, then the samples. Records of different CPUs are not in order of time in a file; asked in
- * this way their order does not matter, and nothing needs to be kept or sorted.
+ * this way their order does not matter, and nothing needs to be kept or sorted. What comes through a
+ * pipe can be read once: in order of time.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tally/file_record.h>
 #include <tally/reader.h>
 
 #include "base/bytes.h"
@@ -27,6 +29,7 @@ struct file {
 	struct group_reads group_reads;
 	uint64_t first; /* the earliest sample, as far as it was looked for */
 	bool bad_build_ids;
+	bool late_maps; /* through a pipe: mappings without a time came after samples */
 };
 
 static bool is_clock(const struct tally_attr *attr)
@@ -92,27 +95,27 @@ static bool is_counted(uint32_t type)
 	       type == TALLY_RECORD_LOST_SAMPLES;
 }
 
-/* One walk through the records: side-band and, for times that count from it, the earliest sample. */
-static int first_pass(struct file *f)
+/* Of pipes, which have no feature that lists them (perf inject -b). */
+static int take_build_id_record(struct file *f, const struct tally_reader_record *item)
 {
-	struct tally_reader_record item;
-	struct tally_record rec;
-	int r = 0;
+	struct tally_file_record rec;
+	const struct tally_file_build_id *b = &rec.build_id;
 
-	while (r >= 0 && tally_reader_next(f->reader, &item, NULL) > 0) {
-		bool sample = f->opts.relative && item.type == TALLY_RECORD_SAMPLE;
-		if (!sample && !is_side_band(item.type))
-			continue;
-		if (tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) < 0) {
-			if (!sample)
-				loader_undecodable(f->loader);
-		} else if (!sample) {
-			r = tally_loader_push(f->loader, &rec, 0);
-		} else if (rec.id.time < f->first) {
-			f->first = rec.id.time;
-		}
+	if (tally_file_record_decode(item->bytes, item->len, tally_reader_swapped(f->reader), &rec,
+				     sizeof(rec)) < 0)
+		return 0;
+	return take_build_id(b->mode, b->pid, b->name, b->id, b->id_len, f);
+}
+
+/* Side-band, of which none tells the event. */
+static int push_side_band(struct file *f, const struct tally_reader_record *item,
+			  struct tally_record *rec)
+{
+	if (tally_record_decode(item->layout, item->bytes, item->len, rec, sizeof(*rec)) < 0) {
+		loader_undecodable(f->loader);
+		return 0;
 	}
-	return r;
+	return tally_loader_push(f->loader, rec, 0);
 }
 
 static int push_for(struct file *f, const struct tally_record *rec, uint32_t event)
@@ -148,6 +151,45 @@ static bool reads_group(const struct tally_record *rec)
 	return rec->type == TALLY_RECORD_SAMPLE && (rec->sample.counts.format & by_id) == by_id;
 }
 
+static int push_counted(struct file *f, const struct tally_reader_record *item,
+			struct tally_record *rec)
+{
+	if (tally_record_decode(item->layout, item->bytes, item->len, rec, sizeof(*rec)) < 0) {
+		loader_undecodable(f->loader);
+		return 0;
+	}
+	fill_period(f, item, rec);
+	return reads_group(rec) ? push_group(f, rec) : push_for(f, rec, item->event);
+}
+
+/* One walk through the records: side-band and, for times that count from it, the earliest sample. */
+static int first_pass(struct file *f)
+{
+	struct tally_reader_record item;
+	struct tally_record rec;
+	int r = 0;
+
+	while (r >= 0 && tally_reader_next(f->reader, &item, NULL) > 0) {
+		if (is_side_band(item.type))
+			r = push_side_band(f, &item, &rec);
+		else if (item.type == TALLY_FILE_BUILD_ID)
+			r = take_build_id_record(f, &item);
+		else if (f->opts.relative && item.type == TALLY_RECORD_SAMPLE &&
+			 tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) >
+				 0 &&
+			 rec.id.time < f->first)
+			f->first = rec.id.time;
+	}
+	return r;
+}
+
+static void set_times(struct file *f)
+{
+	uint64_t start = f->opts.relative && f->first != UINT64_MAX ? f->first : 0;
+
+	loader_between(f->loader, start + f->opts.from, f->opts.to ? start + f->opts.to : 0);
+}
+
 /* The samples, and what was lost of them. An error of the file that ended the first pass ends this
  * one at the same place. */
 static int second_pass(struct file *f, struct tally_error *err)
@@ -156,37 +198,68 @@ static int second_pass(struct file *f, struct tally_error *err)
 	struct tally_record rec;
 	int r;
 
+	while ((r = tally_reader_next(f->reader, &item, err)) > 0)
+		if (is_counted(item.type) && push_counted(f, &item, &rec) < 0)
+			return error_nomem(err, "the profile");
+	return r;
+}
+
+/* In order of time the first sample is the earliest. */
+static int push_sample(struct file *f, const struct tally_reader_record *item,
+		       struct tally_record *rec)
+{
+	if (item->type == TALLY_RECORD_SAMPLE && f->first == UINT64_MAX &&
+	    tally_record_decode(item->layout, item->bytes, item->len, rec, sizeof(*rec)) > 0) {
+		f->first = rec->id.time;
+		set_times(f);
+	}
+	return push_counted(f, item, rec);
+}
+
+/* What a pipe gives, as it comes. Mappings that the recorder put at its end, without a time, have
+ * come too late for the samples before them. */
+static int only_pass(struct file *f, struct tally_error *err)
+{
+	struct tally_reader_record item;
+	struct tally_record rec = { 0 };
+	int r;
+
+	set_times(f);
 	while ((r = tally_reader_next(f->reader, &item, err)) > 0) {
-		if (!is_counted(item.type))
-			continue;
-		if (tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) < 0) {
-			loader_undecodable(f->loader);
-			continue;
+		if (is_side_band(item.type)) {
+			r = push_side_band(f, &item, &rec);
+			f->late_maps |= f->first != UINT64_MAX && !rec.id.time;
+		} else if (item.type == TALLY_FILE_BUILD_ID) {
+			r = take_build_id_record(f, &item);
+		} else if (is_counted(item.type)) {
+			r = push_sample(f, &item, &rec);
 		}
-		fill_period(f, &item, &rec);
-		int pushed = reads_group(&rec) ? push_group(f, &rec)
-					       : push_for(f, &rec, item.event);
-		if (pushed < 0)
+		if (r < 0)
 			return error_nomem(err, "the profile");
 	}
 	return r;
 }
 
+static void tell_release(struct file *f)
+{
+	tally_symbolizer_release(f->symbolizer,
+				 tally_reader_text(f->reader, TALLY_FEATURE_OSRELEASE));
+}
+
 static int read_file(struct file *f, struct tally_error *err)
 {
-	uint64_t start = 0;
-
+	if (!tally_reader_rewindable(f->reader)) {
+		tell_release(f);
+		return only_pass(f, err);
+	}
 	if (first_pass(f) < 0)
 		return error_nomem(err, "the recording's mappings");
 	/* A stream tells it on the way. */
-	tally_symbolizer_release(f->symbolizer,
-				 tally_reader_text(f->reader, TALLY_FEATURE_OSRELEASE));
+	tell_release(f);
 	int r = tally_reader_rewind(f->reader, err);
 	if (r < 0)
 		return r;
-	if (f->opts.relative && f->first != UINT64_MAX)
-		start = f->first;
-	loader_between(f->loader, start + f->opts.from, f->opts.to ? start + f->opts.to : 0);
+	set_times(f);
 	return second_pass(f, err);
 }
 
@@ -227,6 +300,10 @@ static void tell_health(const struct file *f, const char *path, char *text, size
 	const char *const parts[] = {
 		tally_reader_health(f->reader),
 		f->bad_build_ids ? "has a damaged list of build-ids (feature BUILD_ID)" : NULL,
+		f->late_maps
+			? "has mappings behind the samples that they are for, and came through a "
+			  "pipe, which cannot be read twice: save it into a file and read that"
+			: NULL,
 	};
 	size_t used = 0;
 
@@ -255,6 +332,8 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 {
 	struct file f = { .profile = profile, .first = UINT64_MAX };
 	struct tally_load_health none = { 0 };
+	const struct tally_reader_opts reader_opts = { .size = sizeof(reader_opts),
+						       .flags = TALLY_READER_TIME_ORDER_PIPE };
 
 	if (health)
 		*health = none;
@@ -262,7 +341,7 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 		*health_text = '\0';
 	int r = opts_read(&f.opts, sizeof(f.opts), 0, opts, err);
 	if (r == 0)
-		r = tally_reader_open(&f.reader, path, NULL, err);
+		r = tally_reader_open(&f.reader, path, &reader_opts, err);
 	if (r == 0)
 		r = prepare(&f, err);
 	if (r == 0) {
