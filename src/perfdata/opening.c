@@ -142,7 +142,8 @@ static int open_sections(struct tally_reader *r, struct tally_error *err)
 	return ret < 0 ? ret : find_records(r, err);
 }
 
-/* Looks ahead for events and features. Damage behind them is met again by who reads on. */
+/* Looks ahead for events and features: in front of the records that are for them, or with perf's
+ * --tail-synthesize behind. Damage behind them is met again by who reads on. */
 static int open_pipe(struct tally_reader *r, struct tally_error *err)
 {
 	struct stream *s = &r->stream;
@@ -156,7 +157,7 @@ static int open_pipe(struct tally_reader *r, struct tally_error *err)
 	stream_rewind(s);
 	while ((ret = stream_next(s, &record, err)) > 0) {
 		ret = pipe_learn(&record, s, &r->events, r->sections, err);
-		if (ret <= 0)
+		if (ret < 0 || (ret == 0 && r->events.list.count))
 			break;
 	}
 	if (ret < 0 && ret != -EBADMSG)

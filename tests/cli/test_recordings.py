@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Recordings of all of perf's forms, read by tally and by perf: the same samples with the same names. Speaks TAP."""
+import os
+import re
+import subprocess
+import sys
+
+from tapcli import TALLY, has, main, need, run, same, scratch, tally, test
+
+BUSY = ["python3", "-c", "sum(i * i for i in range(1000000))"]
+
+
+def record(folder, *options):
+    """Records a busy program; the path."""
+    need("perf")
+    path = os.path.join(folder, "recording")
+    done = run("perf", "record", "-q", "-e", "cpu-clock", "-o", path, *options, "--", *BUSY, cwd=folder)
+    same(done.returncode, 0, done.stderr)
+    return path
+
+
+def samples_of_perf(path):
+    text = run("perf", "report", "--stats", "-i", path).stdout
+    return int(re.search(r"SAMPLE events: +(\d+)", text).group(1))
+
+
+def names(text):
+    """The lines of a report: share, command and object."""
+    lines = [line.split() for line in text.splitlines() if re.match(r" +[\d.]+%", line)]
+    return sorted((words[0], *[w for w in words if not w.endswith("%")][:2]) for words in lines)
+
+
+def shares_of_perf(path):
+    """Per command and object: in percent. perf sorts compressed recordings by time too."""
+    return names(run("perf", "report", "--stdio", "-g", "none", "-s", "comm,dso", "-i", path).stdout)
+
+
+def report(path, **more):
+    done = tally("report", "-s", "comm,dso", "-i", path, **more)
+    same(done.returncode, 0, done.stderr)
+    return done
+
+
+def check_same(path):
+    done = report(path)
+    has(done.stdout, f"Samples: {samples_of_perf(path)} of event")
+    same(names(done.stdout), shares_of_perf(path))
+    same(done.stderr, "")
+
+
+@test
+def compressed_recordings():
+    with scratch() as folder:
+        check_same(record(folder, "-z"))
+    with scratch() as folder:
+        check_same(record(folder, "-z22"))
+
+
+@test
+def recordings_of_many_threads():
+    with scratch() as folder:
+        check_same(record(folder, "--threads"))
+    with scratch() as folder:
+        check_same(record(folder, "--threads", "-z"))
+
+
+@test
+def what_comes_through_a_pipe():
+    need("perf")
+    with scratch() as folder:
+        words = ["perf", "record", "-q", "-e", "cpu-clock", "-o", "-", "--", *BUSY]
+        recorder = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                    stdin=subprocess.DEVNULL, cwd=folder)
+        saved = os.path.join(folder, "saved")
+        with open(saved, "wb") as out:
+            tee = subprocess.Popen(["tee", saved], stdin=recorder.stdout, stdout=subprocess.PIPE)
+            live = subprocess.run([TALLY, "report", "-s", "comm,dso", "-i", "-"], stdin=tee.stdout,
+                                  capture_output=True, text=True, timeout=60)
+            del out
+        tee.stdout.close()
+        tee.wait()
+        recorder.wait()
+        same((live.returncode, live.stderr), (0, ""))
+        check_same(saved)
+        same(names(live.stdout), names(report(saved).stdout))
+
+
+@test
+def a_file_through_a_pipe_and_a_fifo():
+    with scratch() as folder:
+        path = record(folder, "-z")
+        want = names(report(path).stdout)
+        with open(path, "rb") as file:
+            cat = subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE)
+            got = subprocess.run([TALLY, "report", "-s", "comm,dso", "-i", "-"], stdin=cat.stdout,
+                                 capture_output=True, text=True, timeout=60)
+        cat.wait()
+        same(got.stderr, "")
+        same(names(got.stdout), want)
+        fifo = os.path.join(folder, "fifo")
+        os.mkfifo(fifo)
+        feeder = subprocess.Popen(["dd", f"if={path}", f"of={fifo}", "status=none"])
+        same(names(report(fifo).stdout), want)
+        same(feeder.wait(), 0)
+
+
+@test
+def mappings_behind_the_samples():
+    """perf resolves none of these addresses; two passes do, and who has one only is told."""
+    with scratch() as folder:
+        path = record(folder, "--tail-synthesize", "-a")
+        text = report(path).stdout
+        has(text, "kernel")
+        piped = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "--tail-synthesize", "-a", "-o", "-",
+                                  "--", *BUSY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder)
+        got = subprocess.run([TALLY, "report", "-i", "-"], stdin=piped.stdout, capture_output=True, text=True,
+                             timeout=60)
+        piped.stdout.close()
+        piped.wait()
+        same(got.returncode, 0)
+        has(got.stderr, "cannot be read twice")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
