@@ -584,89 +584,6 @@ static void a_damaged_pipe_is_read_up_to_the_damage(void)
 	hm_done(&m.h);
 }
 
-/* ---- any bytes ---- */
-
-static int ignore_id(uint32_t cpumode, int32_t pid, const char *name, const uint8_t *id,
-		     uint32_t id_len, void *arg)
-{
-	return 0;
-}
-
-/* Reads all there is to read. The number of records is bounded by the bytes. */
-static void exercise(const struct made *m, int fd)
-{
-	struct tally_reader *r = NULL;
-	struct tally_reader_record rec;
-	struct tally_record decoded;
-	struct tally_error err;
-	const void *bytes;
-	uint64_t len, records = 0;
-
-	if (tally_reader_open_fd(&r, fd, "t.data", NULL, &err) < 0) {
-		check(err.code < 0 && err.text[0]);
-		return;
-	}
-	while (tally_reader_next(r, &rec, &err) > 0) {
-		tally_record_decode(rec.layout, rec.bytes, rec.len, &decoded, sizeof(decoded));
-		check(rec.event < tally_reader_events(r));
-		if (++records > m->h.len / 8) {
-			check(!"ends");
-			break;
-		}
-	}
-	for (uint32_t i = 0; i < TALLY_FEATURE_MAX; i++) {
-		tally_reader_feature(r, i, &bytes, &len);
-		tally_reader_text(r, i);
-	}
-	for (uint32_t i = 0; tally_reader_cmdline(r, i); i++)
-		;
-	tally_reader_build_ids(r, ignore_id, NULL);
-	tally_reader_close(r);
-}
-
-static void any_length_is_read_or_refused(void)
-{
-	struct made m;
-
-	for (int kind = 0; kind < 3; kind++) {
-		if (kind == 2)
-			make_pipe(&m, false);
-		else
-			make(&m, &(struct shape){ .swapped = kind == 1 });
-		int fd = hm_file(&m.h);
-		for (size_t len = m.h.len; len--;) {
-			require(ftruncate(fd, (off_t)len) == 0);
-			exercise(&m, fd);
-		}
-		close(fd);
-		hm_done(&m.h);
-	}
-}
-
-static void any_byte_may_be_wrong(void)
-{
-	static const uint8_t masks[] = { 0xff, 0x01, 0x80, 0x40, 0x08 };
-	struct made m;
-
-	for (int kind = 0; kind < 3; kind++) {
-		if (kind == 2)
-			make_pipe(&m, false);
-		else
-			make(&m, &(struct shape){ .swapped = kind == 1, .align = 4 });
-		int fd = hm_file(&m.h);
-		for (size_t at = 0; at < m.h.len; at++) {
-			for (size_t k = 0; k < sizeof(masks); k++) {
-				uint8_t byte = m.h.at[at] ^ masks[k];
-				require(pwrite(fd, &byte, 1, (off_t)at) == 1);
-				exercise(&m, fd);
-			}
-			require(pwrite(fd, m.h.at + at, 1, (off_t)at) == 1);
-		}
-		close(fd);
-		hm_done(&m.h);
-	}
-}
-
 int main(void)
 {
 	tap_run(reads_what_a_killed_perf_left);
@@ -694,7 +611,5 @@ int main(void)
 	tap_run(build_ids_of_the_oldest_files_have_no_pid);
 	tap_run(reads_a_bitmap_of_32_bit_words);
 	tap_run(a_damaged_pipe_is_read_up_to_the_damage);
-	tap_run(any_length_is_read_or_refused);
-	tap_run(any_byte_may_be_wrong);
 	return tap_end();
 }
