@@ -26,6 +26,8 @@
  * it, before its bytes. */
 #define FOLLOWING_AT RECORD_HEADER
 #define PACKED2_AT   16u
+/* What one write compresses is at most what is mapped of a ring. */
+#define SLICES_LIMIT (1ull << 30)
 
 int stream_init(struct stream *s, struct source *src)
 {
@@ -202,9 +204,10 @@ static int too_small(struct stream *s, uint32_t type, uint32_t size, const char 
 }
 
 /* A COMPRESSED2 whose 16-bit size overflowed is one, or several of which all but the last have the
- * greatest size there is. The first has the figure of all, the others none (perf 6.16). */
-static int measure_overflowed(struct stream *s, struct stream_record *out, uint64_t bytes,
-			      struct tally_error *err)
+ * greatest size there is. The first has the figure of all, the others none (perf 6.16). 1 with
+ * `*size`; 0 when nothing of that kind is there; or -errno. */
+static int find_overflowed(struct stream *s, uint64_t bytes, uint32_t *size,
+			   struct tally_error *err)
 {
 	uint64_t total = PACKED2_AT + bytes;
 	int r = total > UINT16_MAX ? need(s, UINT16_MAX + RECORD_HEADER, err) : 0;
@@ -214,32 +217,33 @@ static int measure_overflowed(struct stream *s, struct stream_record *out, uint6
 	const uint8_t *next = s->buf + s->at + UINT16_MAX;
 	if (r > 0 && load_u32(next + RECORD_TYPE_AT, s->src->swapped) == TALLY_FILE_COMPRESSED2) {
 		s->parts_end = s->offset + s->at + total;
-		total = UINT16_MAX;
+		*size = UINT16_MAX;
+		return 1;
 	}
-	if (total > RECORD_LIMIT)
-		return cut(s, out->type, total, err);
-	out->len = (uint32_t)total;
-	out->packed = out->len - PACKED2_AT;
-	return 1;
+	*size = (uint32_t)total;
+	return total > RECORD_LIMIT ? 0 : need(s, total, err);
 }
 
 static int measure_packed2(struct stream *s, struct stream_record *out, struct tally_error *err)
 {
-	const bool swapped = s->src->swapped;
+	uint32_t whole = 0;
 	int r = need(s, PACKED2_AT, err);
 
 	if (r <= 0)
 		return r < 0 ? r : cut(s, out->type, PACKED2_AT, err);
-	uint64_t bytes = load_u64(s->buf + s->at + FOLLOWING_AT, swapped);
-	bool later = s->offset + s->at < s->parts_end;
-	out->packed_at = PACKED2_AT;
-	if (!later && bytes <= s->end - stream_position(s) &&
-	    align_up(PACKED2_AT + bytes, 8) > out->len)
-		return measure_overflowed(s, out, bytes, err);
+	uint64_t bytes = load_u64(s->buf + s->at + FOLLOWING_AT, s->src->swapped);
+	bool told = s->offset + s->at >= s->parts_end;
+	if (told && bytes < SLICES_LIMIT && align_up(PACKED2_AT + bytes, 8) > out->len) {
+		r = find_overflowed(s, bytes, &whole, err);
+		if (r < 0)
+			return r;
+		out->len = r ? whole : out->len;
+	}
 	if (out->len < PACKED2_AT)
 		return too_small(s, out->type, out->len, "at least 16", err);
+	out->packed_at = PACKED2_AT;
 	out->packed = out->len - PACKED2_AT;
-	if (!later && bytes < out->packed)
+	if (told && bytes < out->packed)
 		out->packed = (uint32_t)bytes;
 	return 1;
 }
