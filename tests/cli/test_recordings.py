@@ -107,13 +107,14 @@ def a_file_through_a_pipe_and_a_fifo():
 
 @test
 def mappings_behind_the_samples():
-    """perf resolves none of these addresses; two passes do, and who has one only is told."""
+    """perf resolves none of these addresses; two passes do, and who has one only is told. Small rings make rounds,
+    which let samples go before the recording ends."""
     with scratch() as folder:
         path = record(folder, "--tail-synthesize", "-a")
         text = report(path).stdout
         has(text, "kernel")
-        piped = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "--tail-synthesize", "-a", "-o", "-",
-                                  "--", *BUSY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder)
+        piped = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "--tail-synthesize", "-a", "-m", "4",
+                                  "-o", "-", "--", *BUSY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder)
         got = subprocess.run([TALLY, "report", "-i", "-"], stdin=piped.stdout, capture_output=True, text=True,
                              timeout=60)
         piped.stdout.close()
