@@ -13,6 +13,9 @@
  *	tally_writer_text(w, TALLY_FEATURE_HOSTNAME, "box");
  *	tally_writer_finish(w, &err);
  *	tally_writer_close(w);
+ *
+ * Instead of a file it can write the form of a stream, into a pipe, say, which perf(1) reads by -i -.
+ * What describes the recording stands before the records there: give features before begin.
  */
 #ifndef TALLY_WRITER_H
 #define TALLY_WRITER_H
@@ -28,6 +31,7 @@ struct tally_writer;
 
 enum tally_writer_flags {
 	TALLY_WRITER_NO_OLD = 1u << 0, /* replace an older file instead of keeping it as .old */
+	TALLY_WRITER_STREAM = 1u << 1, /* the form of a stream: nothing is written by position */
 };
 
 struct tally_writer_opts {
@@ -35,9 +39,17 @@ struct tally_writer_opts {
 	/* Who shall own the file: uid + 1 and gid + 1; 0: whom it falls to. For programs run by
 	 * sudo. Not being allowed to give it away is no error. */
 	uint32_t owner_uid_plus_1, owner_gid_plus_1;
+	/* Records are compressed by zstd: a level from 1, the fastest, to 22; 0: not. Readers need
+	 * perf 5.2 or newer, or tally. */
+	uint32_t compress;
+	uint32_t reserved;
 };
 
-/* Creates the file, mode 0600. Errors: those of open(2), rename(2), with the path. Since: 0.1 */
+/*
+ * Creates the file, mode 0600. "-" is standard output, which gets a stream; other pipes and sockets
+ * need TALLY_WRITER_STREAM. Errors: those of open(2), rename(2), with the path; -EINVAL for a level
+ * that there is not; -ESPIPE for a file on what has no positions. Since: 0.1
+ */
 TALLY_API int tally_writer_open(struct tally_writer **out, const char *path,
 				const struct tally_writer_opts *opts, struct tally_error *err);
 
@@ -49,13 +61,25 @@ TALLY_API int tally_writer_event(struct tally_writer *writer, const char *name,
 				 const struct tally_attr *attr, const uint64_t *ids,
 				 uint32_t id_count, struct tally_error *err);
 
-/* Writes header, ids and attrs, all attrs in the smallest size that holds each. Errors: of
- * write(2). Since: 0.1 */
+/*
+ * Tells of a group (feature GROUP_DESC): `members` events, of which the event number `leader` is the
+ * first and the others follow it. Before tally_writer_begin, in the order of the events. Errors:
+ * -ENOMEM; -EINVAL after begin, and for a group of fewer than two. Since: 0.1
+ */
+TALLY_API int tally_writer_group(struct tally_writer *writer, const char *name, uint32_t leader,
+				 uint32_t members);
+
+/*
+ * Writes header, ids and attrs, all attrs in the smallest size that holds each; in a stream the
+ * features that were given, too. Errors: of write(2); -E2BIG, a stream cannot hold so many ids of
+ * an event. Since: 0.1
+ */
 TALLY_API int tally_writer_begin(struct tally_writer *writer, struct tally_error *err);
 
 /*
- * Appends whole records. Allocates nothing. Errors: -ENOSPC and others of write(2): the file then
- * ends at its last whole round. Since: 0.1
+ * Appends whole records. Allocates nothing. What is compressed reaches the file when a round ends or
+ * half a megabyte has come together. Errors: -ENOSPC and others of write(2): the file then ends at
+ * its last whole round. Since: 0.1
  */
 TALLY_API int tally_writer_append(struct tally_writer *writer, const struct iovec *spans,
 				  int count);

@@ -50,52 +50,76 @@ const char *feature_name(uint32_t feature)
 	return feature < ARRAY_SIZE(names) && names[feature] ? names[feature] : "?";
 }
 
-void feature_put_text(struct buf *b, const char *text)
+void feature_put_u32(struct buf *b, uint32_t v, bool swapped)
+{
+	store_u32(&v, v, swapped);
+	buf_u32(b, v);
+}
+
+void feature_put_text(struct buf *b, const char *text, bool swapped)
 {
 	size_t len = strlen(text), padded = align_up(len + 1, TEXT_ALIGN);
 
-	buf_u32(b, (uint32_t)padded);
+	feature_put_u32(b, (uint32_t)padded, swapped);
 	buf_add(b, text, len);
 	buf_zero(b, padded - len);
 }
 
-void feature_put_words(struct buf *b, uint32_t count, const char *const *words)
+void feature_put_words(struct buf *b, uint32_t count, const char *const *words, bool swapped)
 {
-	buf_u32(b, count);
+	feature_put_u32(b, count, swapped);
 	for (uint32_t i = 0; i < count; i++)
-		feature_put_text(b, words[i]);
+		feature_put_text(b, words[i], swapped);
 }
 
-void feature_put_events_head(struct buf *b, uint32_t count, uint32_t attr_size)
+void feature_put_events_head(struct buf *b, uint32_t count, uint32_t attr_size, bool swapped)
 {
-	buf_u32(b, count);
-	buf_u32(b, attr_size);
+	feature_put_u32(b, count, swapped);
+	feature_put_u32(b, attr_size, swapped);
 }
 
-void feature_put_event(struct buf *b, const char *name, const uint64_t *ids, uint32_t id_count)
+void feature_put_event(struct buf *b, const char *name, const uint64_t *ids, uint32_t id_count,
+		       bool swapped)
 {
-	buf_u32(b, id_count);
-	feature_put_text(b, name);
-	buf_add(b, ids, id_count * sizeof(*ids));
+	feature_put_u32(b, id_count, swapped);
+	feature_put_text(b, name, swapped);
+	for (uint32_t i = 0; i < id_count; i++) {
+		uint64_t id;
+		store_u64(&id, ids[i], swapped);
+		buf_u64(b, id);
+	}
+}
+
+void feature_put_group(struct buf *b, const char *name, uint32_t leader, uint32_t members,
+		       bool swapped)
+{
+	if (!b->len)
+		buf_u32(b, 0);
+	feature_put_text(b, name, swapped);
+	feature_put_u32(b, leader, swapped);
+	feature_put_u32(b, members, swapped);
+	if (!b->failed)
+		store_u32(b->at, load_u32(b->at, swapped) + 1, swapped);
 }
 
 int feature_put_build_id(struct buf *b, uint32_t cpumode, int32_t pid, const char *name,
-			 const uint8_t *id, uint32_t id_len)
+			 const uint8_t *id, uint32_t id_len, bool swapped)
 {
+	uint8_t entry[BUILD_ID_ENTRY] = { 0 };
 	size_t name_len = strlen(name), size = align_up(BUILD_ID_ENTRY + name_len + 1, 8);
-	const uint8_t tail[4] = { (uint8_t)id_len };
+	uint32_t misc = (cpumode & TALLY_MISC_CPUMODE) | MISC_BUILD_ID_SIZE;
 
 	if (!id_len || id_len > BUILD_ID_MAX)
 		return -EINVAL;
 	if (size > UINT16_MAX)
 		return -ENAMETOOLONG;
-	buf_u32(b, 0); /* perf writes no record type here */
-	buf_u16(b, (uint16_t)((cpumode & TALLY_MISC_CPUMODE) | MISC_BUILD_ID_SIZE));
-	buf_u16(b, (uint16_t)size);
-	buf_u32(b, (uint32_t)pid);
-	buf_add(b, id, id_len);
-	buf_zero(b, BUILD_ID_MAX - id_len);
-	buf_add(b, tail, sizeof(tail));
+	/* perf writes no record type here */
+	store_u16(entry + RECORD_MISC_AT, (uint16_t)misc, swapped);
+	store_u16(entry + RECORD_SIZE_AT, (uint16_t)size, swapped);
+	store_u32(entry + RECORD_HEADER, (uint32_t)pid, swapped);
+	memcpy(entry + BUILD_ID_AT, id, id_len);
+	entry[BUILD_ID_SIZE_AT] = (uint8_t)id_len;
+	buf_add(b, entry, sizeof(entry));
 	buf_add(b, name, name_len);
 	buf_zero(b, size - BUILD_ID_ENTRY - name_len);
 	return b->failed ? -ENOMEM : 0;

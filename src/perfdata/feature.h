@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Payloads of feature sections: what both the reader and the writer know about their bytes.
- * Encoders append to a buf in this machine's byte order; decoders take from a cursor that never
+ * Encoders append to a buf, in this machine's byte order or the other; decoders take from a cursor that never
  * leaves its section.
  */
 #ifndef PERFDATA_FEATURE_H
@@ -16,16 +16,22 @@
 /* A feature's name as perf writes it ("HOSTNAME"), "?" when unknown. */
 const char *feature_name(uint32_t feature);
 
-void feature_put_text(struct buf *b, const char *text);
-void feature_put_words(struct buf *b, uint32_t count, const char *const *words);
+void feature_put_u32(struct buf *b, uint32_t v, bool swapped);
+void feature_put_text(struct buf *b, const char *text, bool swapped);
+void feature_put_words(struct buf *b, uint32_t count, const char *const *words, bool swapped);
 
 /* EVENT_DESC is its head and, for each event, its attr and what feature_put_event puts. */
-void feature_put_events_head(struct buf *b, uint32_t count, uint32_t attr_size);
-void feature_put_event(struct buf *b, const char *name, const uint64_t *ids, uint32_t id_count);
+void feature_put_events_head(struct buf *b, uint32_t count, uint32_t attr_size, bool swapped);
+void feature_put_event(struct buf *b, const char *name, const uint64_t *ids, uint32_t id_count,
+		       bool swapped);
+
+/* One more entry of GROUP_DESC, which begins with their number. */
+void feature_put_group(struct buf *b, const char *name, uint32_t leader, uint32_t members,
+		       bool swapped);
 
 /* One entry of BUILD_ID. -EINVAL: an id of no or too many bytes; -ENAMETOOLONG. */
 int feature_put_build_id(struct buf *b, uint32_t cpumode, int32_t pid, const char *name,
-			 const uint8_t *id, uint32_t id_len);
+			 const uint8_t *id, uint32_t id_len, bool swapped);
 
 /* What is left of a section. `bad` is set once something reached beyond its end. */
 struct cursor {

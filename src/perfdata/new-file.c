@@ -18,6 +18,8 @@
 
 #define FILE_MODE 0600
 
+#define STANDARD_OUTPUT "-"
+
 static int fail_path(struct tally_error *err, int code, const char *doing, const char *path)
 {
 	enum tally_cause cause = code == -ENOENT ? TALLY_CAUSE_NO_FILE : TALLY_CAUSE_IO;
@@ -68,7 +70,7 @@ static bool is_system_link(const char *path, const struct stat *st)
 
 /* Clears the name when something has it, and tells how to open it. Device files such as /dev/null
  * are written as they are. */
-static int open_flags(struct new_file *file, bool keep_old, struct tally_error *err)
+static int open_flags(struct new_file *file, bool keep_old, bool stream, struct tally_error *err)
 {
 	const int create_flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
 	struct stat st;
@@ -78,6 +80,8 @@ static int open_flags(struct new_file *file, bool keep_old, struct tally_error *
 	if (S_ISDIR(st.st_mode))
 		return error_set(err, -EISDIR, TALLY_CAUSE_ARGUMENT,
 				 "cannot write %s: it is a folder; name a file in it", file->path);
+	if (stream && (S_ISFIFO(st.st_mode) || is_system_link(file->path, &st)))
+		return O_WRONLY;
 	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || is_system_link(file->path, &st))
 		return error_set(err, -ESPIPE, TALLY_CAUSE_UNSUPPORTED,
 				 "cannot write %s: the header is completed last, which needs a "
@@ -114,6 +118,12 @@ static int give(const struct new_file *file, const struct tally_writer_opts *opt
 	return fail_path(err, -errno, "give to its owner", file->path);
 }
 
+static int take_standard_output(struct new_file *file, struct tally_error *err)
+{
+	file->fd = sys()->fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	return file->fd < 0 ? fail_path(err, file->fd, "write to", "standard output") : 0;
+}
+
 int new_file_open(struct new_file *file, const char *path, const struct tally_writer_opts *opts,
 		  struct tally_error *err)
 {
@@ -121,7 +131,10 @@ int new_file_open(struct new_file *file, const char *path, const struct tally_wr
 	file->path = strdup(path);
 	if (!file->path)
 		return error_nomem(err, path);
-	int flags = open_flags(file, !(opts->flags & TALLY_WRITER_NO_OLD), err);
+	if (!strcmp(path, STANDARD_OUTPUT))
+		return take_standard_output(file, err);
+	int flags = open_flags(file, !(opts->flags & TALLY_WRITER_NO_OLD),
+			       opts->flags & TALLY_WRITER_STREAM, err);
 	if (flags < 0)
 		return flags;
 	file->fd = sys()->open(path, flags, FILE_MODE);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing perf.data files. The order in a file is header, ids, attrs, records, table of features,
- * features. Records are appended at the descriptor's position; the header is brought up to date by
- * position, so that a killed writer leaves a file that ends at a round. What a failed write left
- * half done is cut off again.
+ * Writing perf.data. Records are appended at the descriptor's position, maybe compressed; what else
+ * a file or a stream has is in writer-file.c and writer-stream.c. What a failed write left half done
+ * is cut off again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,56 +10,48 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <tally/reader.h>
-#include <tally/writer.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/sys.h"
-#include "base/vec.h"
-#include "perfdata/feature.h"
-#include "perfdata/new-file.h"
+#include "perfdata/writer.h"
 
-struct written_event {
-	char *name;
-	struct tally_attr attr;
-	uint64_t *ids;
-	uint32_t id_count;
-};
+#define KNOWN_FLAGS (TALLY_WRITER_NO_OLD | TALLY_WRITER_STREAM)
 
-struct written_feature {
-	uint32_t feature;
-	struct buf bytes;
-};
+static int put_packed(void *arg, const void *record, size_t len);
 
-struct tally_writer {
-	struct new_file file;
-	VEC(struct written_event) events;
-	VEC(struct written_feature) features;
-	uint32_t attr_size;
-	uint64_t data_offset;
-	uint64_t data_size;  /* bytes of records in the file */
-	uint64_t round_size; /* of those, up to the end of the last round */
-	uint64_t size;       /* of the file */
-	int failed;          /* an append that went wrong: no more records can follow */
-	bool begun, finished;
-};
+static int open_packer(struct tally_writer *w, uint32_t level, struct tally_error *err)
+{
+	int r = level ? compressor_open(&w->packer, level, put_packed, w) : 0;
+
+	w->level = level;
+	if (r == -EINVAL)
+		return error_set(err, r, TALLY_CAUSE_ARGUMENT,
+				 "there is no compression level %" PRIu32 "; 1 to %d are", level,
+				 COMPRESS_LEVEL_MAX);
+	return r < 0 ? error_nomem(err, "the compression") : 0;
+}
 
 int tally_writer_open(struct tally_writer **out, const char *path,
 		      const struct tally_writer_opts *opts, struct tally_error *err)
 {
 	struct tally_writer_opts o;
-	int r = opts_read(&o, sizeof(o), TALLY_WRITER_NO_OLD, opts, err);
+	int r = opts_read(&o, sizeof(o), KNOWN_FLAGS, opts, err);
 
 	if (r < 0)
 		return r;
 	struct tally_writer *w = calloc(1, sizeof(*w));
 	if (!w)
 		return error_nomem(err, path);
-	r = new_file_open(&w->file, path, &o, err);
+	if (!strcmp(path, "-"))
+		o.flags |= TALLY_WRITER_STREAM;
+	w->form = o.flags & TALLY_WRITER_STREAM ? &writer_stream : &writer_file;
+	w->file.fd = -1;
+	r = open_packer(w, o.compress, err);
+	if (r == 0)
+		r = new_file_open(&w->file, path, &o, err);
 	if (r < 0) {
 		tally_writer_close(w);
 		return r;
@@ -81,6 +72,7 @@ void tally_writer_close(struct tally_writer *writer)
 		buf_done(&f->bytes);
 	vec_done(&writer->events);
 	vec_done(&writer->features);
+	compressor_close(writer->packer);
 	new_file_done(&writer->file);
 	free(writer);
 }
@@ -122,7 +114,7 @@ int tally_writer_event(struct tally_writer *writer, const char *name, const stru
 /* perf walks the entries by attr.size, others by the header's attr_size: so one size for all. */
 static uint32_t common_attr_size(struct tally_writer *w)
 {
-	uint32_t size = TALLY_ATTR_SIZE_MIN;
+	uint32_t size = w->attr_size > TALLY_ATTR_SIZE_MIN ? w->attr_size : TALLY_ATTR_SIZE_MIN;
 
 	vec_each (&w->events, e) {
 		uint32_t needed = tally_attr_size(&e->attr);
@@ -131,77 +123,21 @@ static uint32_t common_attr_size(struct tally_writer *w)
 	return size;
 }
 
-static void put_attr(struct buf *b, const struct tally_attr *attr, uint32_t size)
+void writer_put_attr(const struct tally_writer *w, struct buf *b, const struct tally_attr *attr)
 {
-	uint8_t bytes[TALLY_ATTR_SIZE_MAX];
+	size_t at = b->len;
 
-	if (tally_attr_encode(attr, bytes, size, false) < 0)
+	buf_zero(b, w->attr_size);
+	if (!b->failed && tally_attr_encode(attr, b->at + at, w->attr_size, w->swapped) < 0)
 		b->failed = true;
-	buf_add(b, bytes, size);
-}
-
-static void fill_header(const struct tally_writer *w, uint64_t ids_size, struct file_header *head)
-{
-	*head = (struct file_header){
-		.magic = FILE_MAGIC,
-		.size = FILE_HEADER_SIZE,
-		.attr_size = w->attr_size + sizeof(struct file_section),
-		.attrs.offset = FILE_HEADER_SIZE + ids_size,
-		.data.offset = w->data_offset,
-		.data.size = w->data_size,
-	};
-	head->attrs.size = w->events.count * head->attr_size;
-}
-
-static uint64_t ids_size(struct tally_writer *w)
-{
-	uint64_t size = 0;
-
-	vec_each (&w->events, e)
-		size += e->id_count * sizeof(uint64_t);
-	return size;
-}
-
-static void put_head(struct tally_writer *w, struct buf *b)
-{
-	struct file_header head;
-	uint64_t ids_offset = FILE_HEADER_SIZE;
-
-	w->attr_size = common_attr_size(w);
-	w->data_offset = FILE_HEADER_SIZE + ids_size(w) +
-			 w->events.count * (w->attr_size + sizeof(struct file_section));
-	fill_header(w, ids_size(w), &head);
-	buf_add(b, &head, sizeof(head));
-	vec_each (&w->events, e)
-		buf_add(b, e->ids, e->id_count * sizeof(uint64_t));
-	vec_each (&w->events, e) {
-		struct file_section ids = { ids_offset, e->id_count * sizeof(uint64_t) };
-		put_attr(b, &e->attr, w->attr_size);
-		buf_add(b, &ids, sizeof(ids));
-		ids_offset += ids.size;
-	}
 }
 
 /* ---- writing ---- */
 
-static int write_all(int fd, const void *bytes, size_t len)
+int writer_write(struct tally_writer *w, const void *bytes, size_t len)
 {
 	for (size_t done = 0; done < len;) {
-		ssize_t n = sys()->write(fd, (const char *)bytes + done, len - done);
-		if (n == -EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? (int)n : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
-static int pwrite_all(int fd, const void *bytes, size_t len, uint64_t offset)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = sys()->pwrite(fd, (const char *)bytes + done, len - done,
-					  (off_t)(offset + done));
+		ssize_t n = sys()->write(w->file.fd, (const char *)bytes + done, len - done);
 		if (n == -EINTR)
 			continue;
 		if (n <= 0)
@@ -232,6 +168,16 @@ static int out_of_order(struct tally_writer *w, const char *what, struct tally_e
 	return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "%s: %s", w->file.path, what);
 }
 
+static int fail_head(struct tally_writer *w, int code, struct tally_error *err)
+{
+	if (code == -E2BIG)
+		return error_set(err, code, TALLY_CAUSE_UNSUPPORTED,
+				 "%s: an event has more ids or a longer name than a stream can "
+				 "tell; record fewer threads or CPUs, or into a file",
+				 w->file.path);
+	return code == -ENOMEM ? error_nomem(err, "the header") : fail_write(w, code, err);
+}
+
 int tally_writer_begin(struct tally_writer *writer, struct tally_error *err)
 {
 	struct buf head = { 0 };
@@ -240,13 +186,14 @@ int tally_writer_begin(struct tally_writer *writer, struct tally_error *err)
 		return out_of_order(writer, "it has begun already", err);
 	if (!writer->events.count)
 		return out_of_order(writer, "a file needs at least one event", err);
-	put_head(writer, &head);
-	int r = head.failed ? error_nomem(err, "the header") : 0;
-	if (r == 0) {
-		r = write_all(writer->file.fd, head.at, head.len);
-		if (r < 0)
-			fail_write(writer, r, err);
-	}
+	writer->attr_size = common_attr_size(writer);
+	int r = writer->form->put_head(writer, &head);
+	if (r == 0 && head.failed)
+		r = -ENOMEM;
+	if (r == 0)
+		r = writer_write(writer, head.at, head.len);
+	if (r < 0)
+		fail_head(writer, r, err);
 	if (r == 0) {
 		writer->size = head.len;
 		writer->begun = true;
@@ -256,7 +203,7 @@ int tally_writer_begin(struct tally_writer *writer, struct tally_error *err)
 }
 
 /* Writes what a short writev left of the spans, of which `done` bytes are out. */
-static int write_rest(int fd, const struct iovec *spans, int count, size_t done)
+static int write_rest(struct tally_writer *w, const struct iovec *spans, int count, size_t done)
 {
 	int r = 0;
 
@@ -265,32 +212,81 @@ static int write_rest(int fd, const struct iovec *spans, int count, size_t done)
 			done -= spans[i].iov_len;
 			continue;
 		}
-		r = write_all(fd, (const char *)spans[i].iov_base + done, spans[i].iov_len - done);
+		r = writer_write(w, (const char *)spans[i].iov_base + done,
+				 spans[i].iov_len - done);
 		done = 0;
 	}
 	return r;
 }
 
-static int write_spans(int fd, const struct iovec *spans, int count, size_t total)
+static size_t total_of(const struct iovec *spans, int count)
 {
+	size_t total = 0;
+
+	for (int i = 0; i < count; i++)
+		total += spans[i].iov_len;
+	return total;
+}
+
+static int write_spans(struct tally_writer *w, const struct iovec *spans, int count)
+{
+	size_t total = total_of(spans, count);
 	ssize_t n;
 
 	do
-		n = sys()->writev(fd, spans, count);
+		n = sys()->writev(w->file.fd, spans, count);
 	while (n == -EINTR);
-	if (n < 0)
-		return (int)n;
-	return (size_t)n == total ? 0 : write_rest(fd, spans, count, (size_t)n);
+	int r = n < 0 ? (int)n : (size_t)n == total ? 0 : write_rest(w, spans, count, (size_t)n);
+	if (r == 0) {
+		w->data_size += total;
+		w->size += total;
+	}
+	return r;
 }
 
-/* Cuts the file back to its last whole round: half a record must not follow it. */
+static int pack_spans(struct tally_writer *w, const struct iovec *spans, int count)
+{
+	int r = 0;
+
+	for (int i = 0; i < count && r == 0; i++)
+		r = compressor_add(w->packer, spans[i].iov_base, spans[i].iov_len);
+	return r;
+}
+
+static int put_packed(void *arg, const void *record, size_t len)
+{
+	struct tally_writer *w = arg;
+	int r = writer_write(w, record, len);
+
+	if (r == 0) {
+		w->data_size += len;
+		w->size += len;
+	}
+	return r;
+}
+
+/* Goes back to the last whole round: half a record must not follow it. */
 static int give_up(struct tally_writer *w, int code)
 {
 	w->failed = code;
+	w->form->cut(w);
 	w->data_size = w->round_size;
 	w->size = w->data_offset + w->data_size;
-	(void)!ftruncate(w->file.fd, (off_t)w->size);
 	return code;
+}
+
+/* As they are, also where others are compressed. */
+static int append_plain(struct tally_writer *w, const struct iovec *spans, int count)
+{
+	int r = 0;
+
+	while (count > 0 && r == 0) {
+		int n = count < IOV_MAX ? count : IOV_MAX;
+		r = write_spans(w, spans, n);
+		spans += n;
+		count -= n;
+	}
+	return r;
 }
 
 int tally_writer_append(struct tally_writer *writer, const struct iovec *spans, int count)
@@ -299,253 +295,77 @@ int tally_writer_append(struct tally_writer *writer, const struct iovec *spans, 
 		return writer->failed;
 	if (!writer->begun || writer->finished)
 		return -EINVAL;
-	while (count > 0) {
-		int n = count < IOV_MAX ? count : IOV_MAX;
-		size_t total = 0;
-		for (int i = 0; i < n; i++)
-			total += spans[i].iov_len;
-		int r = write_spans(writer->file.fd, spans, n, total);
-		if (r < 0)
-			return give_up(writer, r);
-		writer->data_size += total;
-		writer->size += total;
-		spans += n;
-		count -= n;
-	}
-	return 0;
+	int r = writer->packer ? pack_spans(writer, spans, count)
+			       : append_plain(writer, spans, count);
+	return r < 0 ? give_up(writer, r) : 0;
 }
 
+/* The round's own record is never compressed: it holds for what the slices before it gave. */
 static int append_round(struct tally_writer *w)
 {
-	struct tally_record_header end = { .type = TALLY_FILE_FINISHED_ROUND, .size = sizeof(end) };
+	struct tally_record_header end = { .size = sizeof(end) };
 	struct iovec span = { &end, sizeof(end) };
 
-	return tally_writer_append(w, &span, 1);
+	if (w->failed)
+		return w->failed;
+	store_u32(&end.type, TALLY_FILE_FINISHED_ROUND, w->swapped);
+	store_u16(&end.size, sizeof(end), w->swapped);
+	int r = w->packer ? compressor_flush(w->packer) : 0;
+	if (r == 0)
+		r = append_plain(w, &span, 1);
+	return r < 0 ? give_up(w, r) : 0;
 }
 
-/* One number, in one page: a reader sees the old size or the new one. */
-static int store_data_size(struct tally_writer *w)
+/* A round without records promises nothing. */
+static bool has_news(const struct tally_writer *w)
 {
-	return pwrite_all(w->file.fd, &w->data_size, sizeof(w->data_size),
-			  offsetof(struct file_header, data.size));
+	return w->data_size != w->round_size || (w->packer && compressor_pending(w->packer));
 }
 
 int tally_writer_round(struct tally_writer *writer, struct tally_error *err)
 {
-	/* A round without records promises nothing. */
-	if (!writer->failed && writer->begun && !writer->finished &&
-	    writer->data_size == writer->round_size)
+	if (!writer->begun || writer->finished)
+		return out_of_order(writer, "a round outside begin and finish", err);
+	if (!writer->failed && !has_news(writer))
 		return 0;
 	int r = append_round(writer);
-	if (r == -EINVAL)
-		return out_of_order(writer, "a round outside begin and finish", err);
 	if (r == 0) {
-		r = store_data_size(writer);
+		r = writer->form->mark(writer);
 		if (r == 0)
 			writer->round_size = writer->data_size;
 	}
 	return r < 0 ? fail_write(writer, r, err) : 0;
 }
 
-/* ---- features ---- */
-
-static struct written_feature *find_feature(struct tally_writer *w, uint32_t feature)
-{
-	vec_each (&w->features, f)
-		if (f->feature == feature)
-			return f;
-	return NULL;
-}
-
-/* The feature's buffer, made when it is new. NULL: no memory. */
-static struct buf *feature_buf(struct tally_writer *w, uint32_t feature)
-{
-	struct written_feature *f = find_feature(w, feature);
-
-	if (!f) {
-		f = vec_push(&w->features);
-		if (!f)
-			return NULL;
-		f->feature = feature;
-	}
-	return &f->bytes;
-}
-
-/* Finds the buffer to fill anew. 0 or -errno. */
-static int start_feature(struct tally_writer *w, uint32_t feature, struct buf **out)
-{
-	if (feature >= FILE_FEATURES || w->finished)
-		return -EINVAL;
-	*out = feature_buf(w, feature);
-	if (!*out)
-		return -ENOMEM;
-	buf_reset(*out);
-	return 0;
-}
-
-int tally_writer_text(struct tally_writer *writer, uint32_t feature, const char *text)
-{
-	struct buf *b;
-	int r = start_feature(writer, feature, &b);
-
-	if (r < 0)
-		return r;
-	feature_put_text(b, text);
-	return b->failed ? -ENOMEM : 0;
-}
-
-int tally_writer_feature(struct tally_writer *writer, uint32_t feature, const void *bytes,
-			 size_t len)
-{
-	struct buf *b;
-	int r = start_feature(writer, feature, &b);
-
-	if (r < 0)
-		return r;
-	buf_add(b, bytes, len);
-	return b->failed ? -ENOMEM : 0;
-}
-
-int tally_writer_cmdline(struct tally_writer *writer, uint32_t count, const char *const *words)
-{
-	struct buf *b;
-	int r = start_feature(writer, TALLY_FEATURE_CMDLINE, &b);
-
-	if (r < 0)
-		return r;
-	feature_put_words(b, count, words);
-	return b->failed ? -ENOMEM : 0;
-}
-
-int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumode, int32_t pid,
-			  const char *name, const uint8_t *id, uint32_t id_len)
-{
-	struct buf *b = writer->finished ? NULL : feature_buf(writer, TALLY_FEATURE_BUILD_ID);
-
-	if (!b)
-		return writer->finished ? -EINVAL : -ENOMEM;
-	return feature_put_build_id(b, cpumode, pid, name, id, id_len);
-}
-
 /* ---- finishing ---- */
 
-static int put_event_desc(struct tally_writer *w)
-{
-	struct buf *b;
-	int r = start_feature(w, TALLY_FEATURE_EVENT_DESC, &b);
-
-	if (r < 0)
-		return r;
-	feature_put_events_head(b, (uint32_t)w->events.count, w->attr_size);
-	vec_each (&w->events, e) {
-		put_attr(b, &e->attr, w->attr_size);
-		feature_put_event(b, e->name, e->ids, e->id_count);
-	}
-	return b->failed ? -ENOMEM : 0;
-}
-
-/* With a clock of the caller's choice perf notes its resolution, and a moment on it and on the wall
- * clock, from which readers make dates. */
-static int put_clock(struct tally_writer *w)
-{
-	const struct tally_attr *attr = NULL;
-	struct timespec resolution, wall, clock;
-
-	vec_each (&w->events, e)
-		if (e->attr.flags & TALLY_ATTR_USE_CLOCKID)
-			attr = &e->attr;
-	if (!attr || clock_getres(attr->clockid, &resolution) < 0 ||
-	    clock_gettime(CLOCK_REALTIME, &wall) < 0 || clock_gettime(attr->clockid, &clock) < 0)
-		return 0;
-	uint64_t ns = (uint64_t)resolution.tv_sec * 1000000000 + (uint64_t)resolution.tv_nsec;
-	struct {
-		uint32_t version, clockid;
-		uint64_t wall_ns, clock_ns;
-	} data = { 1, (uint32_t)attr->clockid,
-		   (uint64_t)wall.tv_sec * 1000000000 + (uint64_t)wall.tv_nsec,
-		   (uint64_t)clock.tv_sec * 1000000000 + (uint64_t)clock.tv_nsec };
-	int r = tally_writer_feature(w, TALLY_FEATURE_CLOCKID, &ns, sizeof(ns));
-	return r < 0 ? r : tally_writer_feature(w, TALLY_FEATURE_CLOCK_DATA, &data, sizeof(data));
-}
-
-static int own_features(struct tally_writer *w)
+/* A file with no records at all looks like one whose writer was killed. */
+static int end_records(struct tally_writer *w)
 {
 	int r = 0;
 
-	if (!find_feature(w, TALLY_FEATURE_EVENT_DESC))
-		r = put_event_desc(w);
-	if (r == 0 && !find_feature(w, TALLY_FEATURE_CLOCKID))
-		r = put_clock(w);
+	if (w->packer && !w->failed)
+		r = compressor_flush(w->packer);
+	if (r == 0 && !w->data_size && !w->failed)
+		r = append_round(w);
 	return r;
-}
-
-static int by_bit(const void *a, const void *b)
-{
-	const struct written_feature *x = a, *y = b;
-
-	return (x->feature > y->feature) - (x->feature < y->feature);
-}
-
-/* The table and, behind it, the payloads, both in the order of the bits. */
-static void put_features(struct tally_writer *w, struct buf *b, uint64_t *bits)
-{
-	uint64_t at = w->data_offset + w->data_size +
-		      w->features.count * sizeof(struct file_section);
-
-	qsort(w->features.at, w->features.count, sizeof(*w->features.at), by_bit);
-	vec_each (&w->features, f) {
-		struct file_section section = { at, f->bytes.len };
-		buf_add(b, &section, sizeof(section));
-		bits[f->feature / 64] |= 1ull << f->feature % 64;
-		at += f->bytes.len;
-		b->failed |= f->bytes.failed;
-	}
-	vec_each (&w->features, f)
-		buf_add(b, f->bytes.at, f->bytes.len);
-}
-
-/* The header names the features only once they are written. */
-static int write_features(struct tally_writer *w, struct buf *b, struct tally_error *err)
-{
-	struct file_header head;
-	uint64_t at = w->data_offset + w->data_size;
-
-	fill_header(w, ids_size(w), &head);
-	put_features(w, b, head.features);
-	if (b->failed)
-		return error_nomem(err, "the features");
-	int r = pwrite_all(w->file.fd, b->at, b->len, at);
-	if (r == 0)
-		r = pwrite_all(w->file.fd, &head, sizeof(head), 0);
-	if (r < 0) {
-		(void)!ftruncate(w->file.fd, (off_t)at);
-		return fail_write(w, r, err);
-	}
-	w->size += b->len;
-	return 0;
 }
 
 int tally_writer_finish(struct tally_writer *writer, struct tally_error *err)
 {
-	struct buf b = { 0 };
-
 	if (!writer->begun || writer->finished)
 		return out_of_order(writer, "it cannot be finished before begin, or twice", err);
-	int r = own_features(writer);
-	if (r < 0)
-		return error_nomem(err, "the features");
-	/* A file with no records at all looks like one whose writer was killed. */
-	if (!writer->data_size && !writer->failed)
-		r = append_round(writer);
+	int r = end_records(writer);
 	if (r == 0)
-		r = store_data_size(writer);
+		r = writer->form->mark(writer);
 	if (r < 0)
 		return fail_write(writer, r, err);
 	writer->round_size = writer->data_size;
-	r = write_features(writer, &b, err);
+	r = writer->form->put_features(writer);
 	writer->finished = r == 0;
-	buf_done(&b);
-	return r;
+	if (r == -ENOMEM)
+		return error_nomem(err, "the features");
+	return r < 0 ? fail_write(writer, r, err) : 0;
 }
 
 uint64_t tally_writer_size(const struct tally_writer *writer)

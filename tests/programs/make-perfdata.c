@@ -2,10 +2,10 @@
 /*
  * Writes a perf.data file of made-up records through tally's writer, for other readers to judge.
  *
- *	make-perfdata PATH SAMPLES [killed] [two] [clock]
+ *	make-perfdata PATH SAMPLES [killed] [two] [clock] [zstd] [stream]
  *
  * killed: ends after the last round, as a killed recorder does; two: a second event; clock: on
- * CLOCK_MONOTONIC.
+ * CLOCK_MONOTONIC; zstd: compressed; stream: in the form of a pipe's stream.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,8 +149,13 @@ int main(int argc, char **argv)
 	if (!samples)
 		return 2;
 	bool two = has(argv, "two");
-	must(tally_writer_open(&writer, argv[1], TALLY_OPTS(writer, .flags = TALLY_WRITER_NO_OLD),
-			       &err));
+	struct tally_writer_opts opts = { .size = sizeof(opts), .flags = TALLY_WRITER_NO_OLD };
+	if (has(argv, "stream"))
+		opts.flags |= TALLY_WRITER_STREAM;
+	if (has(argv, "zstd"))
+		opts.compress = 1;
+	must(tally_writer_open(&writer, argv[1], &opts, &err));
+	describe(argc, argv, samples);
 	begin(two, has(argv, "clock"));
 	for (int i = 0; i < THREADS; i++, comm.comm.tid++)
 		put(&comm);
@@ -162,7 +167,6 @@ int main(int argc, char **argv)
 	}
 	if (has(argv, "killed"))
 		_exit(0);
-	describe(argc, argv, samples);
 	must(tally_writer_finish(writer, &err));
 	tally_writer_close(writer);
 	return 0;
