@@ -8,6 +8,7 @@
 #include "args.h"
 #include "command.h"
 #include "profiles.h"
+#include "span.h"
 #include "term.h"
 
 #define DEFAULT_INPUT "perf.data"
@@ -54,14 +55,12 @@ static bool read_options(struct options *o)
 	o->script.fields = o->fields.at;
 	o->script.field_count = o->fields.count;
 	o->script.max_stack = o->max_stack > UINT32_MAX ? UINT32_MAX : (uint32_t)o->max_stack;
-	if (o->time) {
-		struct span_of_time span;
-		if (!times_parse(o->time, &span, "script"))
-			return false;
-		o->script.from = span.from;
-		o->script.to = span.to;
-		o->script.relative = span.relative;
-	}
+	struct span span;
+	if (!span_read(&span, o->time, "script"))
+		return false;
+	o->script.from = span.from;
+	o->script.to = span.to;
+	o->script.relative = span.relative;
 	return true;
 }
 

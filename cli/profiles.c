@@ -1,72 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading recordings for the commands that show them. */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
 #include "profiles.h"
+#include "span.h"
 #include "term.h"
 
-#define DEFAULT_INPUT   "perf.data"
-#define NS_PER_SECOND   1000000000u
-#define FRACTION_DIGITS 9
-
-/* A time as perf prints it: seconds, with up to nine decimals that count. */
-static bool read_seconds(const char *text, size_t len, uint64_t *out)
-{
-	uint64_t whole = 0, fraction = 0, unit = NS_PER_SECOND;
-	size_t i = 0;
-
-	for (; i < len && isdigit((unsigned char)text[i]); i++) {
-		if (whole > UINT64_MAX / NS_PER_SECOND / 10 - 1)
-			return false;
-		whole = whole * 10 + (uint64_t)(text[i] - '0');
-	}
-	bool any = i > 0;
-	if (i < len && text[i] == '.') {
-		for (i++; i < len && isdigit((unsigned char)text[i]); i++) {
-			unit /= 10;
-			fraction += unit * (uint64_t)(text[i] - '0');
-			any = true;
-		}
-	}
-	*out = whole * NS_PER_SECOND + fraction;
-	return any && i == len;
-}
-
-/* "FROM,TO", either of which may be missing; with + in front both count from the first sample. */
-static bool read_times(const char *text, struct span_of_time *out)
-{
-	const char *comma = strchr(text, ',');
-	const char *ends[2] = { text, comma ? comma + 1 : "" };
-	size_t lens[2] = { comma ? (size_t)(comma - text) : strlen(text), strlen(ends[1]) };
-	uint64_t times[2] = { 0, 0 };
-	int given = 0, relative = 0;
-
-	for (int i = 0; i < 2; i++) {
-		bool plus = lens[i] && *ends[i] == '+';
-		if (!lens[i])
-			continue;
-		given++;
-		relative += plus;
-		if (!read_seconds(ends[i] + plus, lens[i] - plus, &times[i]))
-			return false;
-	}
-	*out = (struct span_of_time){ times[0], times[1], relative > 0 };
-	return given && (!relative || relative == given) && (!out->to || out->from < out->to);
-}
-
-bool times_parse(const char *text, struct span_of_time *out, const char *command)
-{
-	if (read_times(text, out))
-		return true;
-	complain(command, "--time: '%s' is no span of time", text);
-	hint("give seconds as FROM,TO: 12.5,13 of the recording's clock, or +1,+2 from the "
-	     "first sample on");
-	return false;
-}
+#define DEFAULT_INPUT "perf.data"
 
 static void keep_trouble(const struct tally_module_info *module, void *arg)
 {
@@ -101,18 +44,16 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 	struct tally_load_opts opts = {
 		.size = sizeof(opts), .symfs = filters->symfs, .trouble = keep_trouble, .arg = out
 	};
+	struct span span;
 	char health[256];
 
 	*out = (struct loaded){ 0 };
 	filters->query.size = sizeof(filters->query);
-	if (filters->time) {
-		struct span_of_time span;
-		if (!times_parse(filters->time, &span, command))
-			return EXIT_USAGE;
-		opts.from = span.from;
-		opts.to = span.to;
-		opts.relative = span.relative;
-	}
+	if (!span_read(&span, filters->time, command))
+		return EXIT_USAGE;
+	opts.from = span.from;
+	opts.to = span.to;
+	opts.relative = span.relative;
 	int r = tally_profile_new(&out->profile, &err);
 	if (r == 0)
 		r = tally_profile_load_file(out->profile,

@@ -32,15 +32,6 @@ struct filters {
 			&(f)->symfs                                                                  \
 	}
 
-/* ns; to 0: no end. Relative: from the first sample on. */
-struct span_of_time {
-	uint64_t from, to;
-	bool relative;
-};
-
-/* A --time of "FROM,TO" in seconds. false: said for `command`. */
-bool times_parse(const char *text, struct span_of_time *out, const char *command);
-
 /* A module without symbols. */
 struct trouble {
 	char *path, *why;

@@ -7,6 +7,8 @@
  *	file_record.h the records that perf itself writes into them
  *	features.h    what they tell of the machine and the recording
  *	writer.h      writes them
+ *	survey.h      what a file consists of, and what is wrong with it
+ *	rewrite.h     cuts, merges and renames them
  *	recorder.h    events + target -> file
  *	maps.h        what was mapped where, in each process, at each time
  *	symbolizer.h  from addresses to names
@@ -24,7 +26,9 @@
 #include <tally/profile.h>
 #include <tally/reader.h>
 #include <tally/recorder.h>
+#include <tally/rewrite.h>
 #include <tally/script.h>
+#include <tally/survey.h>
 #include <tally/symbolizer.h>
 #include <tally/tally.h>
 #include <tally/writer.h>

@@ -107,7 +107,7 @@ int tally_writer_group(struct tally_writer *writer, const char *name, uint32_t l
 	return b->failed ? -ENOMEM : 0;
 }
 
-int writer_describe_events(struct tally_writer *w)
+static int put_event_desc(struct tally_writer *w)
 {
 	struct buf *b;
 	int r = start_feature(w, TALLY_FEATURE_EVENT_DESC, &b);
@@ -170,8 +170,8 @@ int writer_own_features(struct tally_writer *w)
 {
 	int r = 0;
 
-	if (!w->copies && !writer_find_feature(w, TALLY_FEATURE_EVENT_DESC))
-		r = writer_describe_events(w);
+	if (!w->nameless && !writer_find_feature(w, TALLY_FEATURE_EVENT_DESC))
+		r = put_event_desc(w);
 	if (r == 0 && !w->copies && !writer_find_feature(w, TALLY_FEATURE_CLOCKID))
 		r = put_clock(w);
 	if (r == 0 && !w->copies)

@@ -300,20 +300,25 @@ int tally_writer_append(struct tally_writer *writer, const struct iovec *spans, 
 	return r < 0 ? give_up(writer, r) : 0;
 }
 
+int writer_append_plain(struct tally_writer *w, const struct iovec *spans, int count)
+{
+	if (w->failed)
+		return w->failed;
+	int r = w->packer ? compressor_flush(w->packer) : 0;
+	if (r == 0)
+		r = append_plain(w, spans, count);
+	return r < 0 ? give_up(w, r) : 0;
+}
+
 /* The round's own record is never compressed: it holds for what the slices before it gave. */
 static int append_round(struct tally_writer *w)
 {
 	struct tally_record_header end = { .size = sizeof(end) };
 	struct iovec span = { &end, sizeof(end) };
 
-	if (w->failed)
-		return w->failed;
 	store_u32(&end.type, TALLY_FILE_FINISHED_ROUND, w->swapped);
 	store_u16(&end.size, sizeof(end), w->swapped);
-	int r = w->packer ? compressor_flush(w->packer) : 0;
-	if (r == 0)
-		r = append_plain(w, &span, 1);
-	return r < 0 ? give_up(w, r) : 0;
+	return writer_append_plain(w, &span, 1);
 }
 
 /* A round without records promises nothing. */

@@ -33,6 +33,7 @@ struct tally_writer {
 	/* A copy of another file (rewrite): in its byte order, with attrs of this size at least, and
 	 * without features that only who records can know. */
 	bool swapped, copies;
+	bool nameless; /* no EVENT_DESC, either, but the one given */
 	VEC(struct written_event) events;
 	VEC(struct written_feature) features;
 	uint32_t attr_size; /* of all; before begin the least that is wanted */
@@ -61,13 +62,14 @@ extern const struct writer_form writer_file, writer_stream;
 /* All bytes, or -errno. */
 int writer_write(struct tally_writer *w, const void *bytes, size_t len);
 
+/* Records that are never compressed, with what follows them. 0 or -errno, and the writer gives up. */
+int writer_append_plain(struct tally_writer *w, const struct iovec *spans, int count);
+
 /* An attr in the size that all of the file have. */
 void writer_put_attr(const struct tally_writer *w, struct buf *b, const struct tally_attr *attr);
 
 /* The features that follow from the events, unless they were given. -ENOMEM. */
 int writer_own_features(struct tally_writer *w);
-/* EVENT_DESC alone. */
-int writer_describe_events(struct tally_writer *w);
 
 struct written_feature *writer_find_feature(struct tally_writer *w, uint32_t feature);
 
