@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* tally record: samples a command, a process or the machine into a perf.data file. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include "command.h"
 #include "event-lists.h"
 #include "record.h"
+#include "stream.h"
 #include "term.h"
 
 /* perf's default: cycles as precise as they go, and the clock where there are none. */
@@ -92,6 +94,8 @@ static int choose_target(struct job *s)
 {
 	if (!targets_parse(&s->targets, &s->o.target, "record") ||
 	    !record_options_check(&s->o, &s->targets, s->argv[0]))
+		return EXIT_USAGE;
+	if (!strcmp(s->o.output, "-") && !stream_check("record"))
 		return EXIT_USAGE;
 	s->target = s->targets.at[0];
 	if (!s->targets.count)
@@ -176,6 +180,8 @@ static int open_recorder(struct job *s, struct tally_error *err)
 
 	if (status)
 		return status;
+	if (!record_level(&s->o, &opts.compress))
+		return EXIT_USAGE;
 	/* Events that may be off for a while leave it to another to tell what is mapped. */
 	if (s->schedule.starts_off || s->o.control)
 		opts.flags |= TALLY_RECORDER_SIDE_BAND;
@@ -471,13 +477,33 @@ static int run_to_end(struct job *s)
 	return end.status;
 }
 
+/* Of a stream, what the command prints goes to standard error. */
+static int launch(struct job *s, struct tally_error *err)
+{
+	struct stream stream = { -1 };
+
+	if (!s->argv[0])
+		return 0;
+	if (!strcmp(s->o.output, "-") && !stream_away(&stream)) {
+		complain("record", "standard output cannot be set aside: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	int r = tally_launch_start(&s->launch, s->argv, err);
+	if (!stream_back(&stream)) {
+		complain("record", "standard output cannot be put back: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	return r < 0 ? fail(err) : 0;
+}
+
 static int record(struct job *s)
 {
 	struct tally_error err = { 0 };
 
 	catch_signals(s);
-	if (s->argv[0] && tally_launch_start(&s->launch, s->argv, &err) < 0)
-		return fail(&err);
+	int launched = launch(s, &err);
+	if (launched)
+		return launched;
 	ignore_write_signals();
 	if (s->target.scope == TALLY_SCOPE_COMMAND)
 		s->target.id = tally_launch_pid(s->launch);

@@ -70,7 +70,8 @@ void record_say_result(const struct tally_recording *rec, const struct tally_eve
 
 	fprintf(stderr, "tally record: %" PRIu64 " samples, ", rec->samples);
 	print_bytes(rec->bytes);
-	fprintf(stderr, " in %s, %" PRIu64 " lost%s", path, rec->lost, clock_note(events));
+	fprintf(stderr, " in %s, %" PRIu64 " lost%s", !strcmp(path, "-") ? "the stream" : path,
+		rec->lost, clock_note(events));
 	if (rec->throttled)
 		fprintf(stderr, "; throttled %" PRIu64 " times by the kernel", rec->throttled);
 	if (rec->steal_ns && cpu_ns > 0)

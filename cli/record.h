@@ -15,7 +15,7 @@ struct record_options {
 	struct texts events, filters;
 	struct target_args target;
 	const char *tables, *cgroup;
-	const char *output, *pages;
+	const char *output, *pages, *zstd;
 	const char *freq, *call_graph, *branches, *clock;
 	const char *delay, *control, *switch_output;
 	uint64_t period, max_size, max_files;
@@ -34,6 +34,9 @@ bool record_options_check(const struct record_options *o, const struct targets *
 /* What the options ask of the sampler. An exit status, not EXIT_DONE after an error was said. */
 int record_sampling(const struct record_options *o, const struct tally_events *events,
 		    struct tally_sampler_opts *out);
+
+/* The level of compression, 0: none. false after an error, which was said. */
+bool record_level(const struct record_options *o, uint32_t *out);
 
 /* ---- when events are on: -D ---- */
 

@@ -42,7 +42,8 @@ enum tally_recorder_flags {
 
 struct tally_recorder_opts {
 	uint32_t size, flags;  /* enum tally_recorder_flags */
-	const char *path;      /* NULL: perf.data. Borrowed until open returns. */
+	const char *path;      /* NULL: perf.data; "-": a stream to standard output. Borrowed until
+			     open returns. */
 	uint64_t freq, period; /* as struct tally_sampler_opts */
 	uint64_t sample_type;  /* likewise */
 	uint64_t ring_bytes;   /* likewise */
@@ -59,6 +60,8 @@ struct tally_recorder_opts {
 	 * each switch those since the one before. Borrowed until open returns.
 	 */
 	const struct tally_sampler_opts *sampler;
+	uint32_t compress; /* likewise: a level of zstd, 0: none */
+	uint32_t reserved;
 };
 
 /* What a recording came to. */

@@ -212,6 +212,52 @@ static int add_events(struct tally_recorder *r, const struct tally_sampler *samp
 	return ret;
 }
 
+static int add_kernel_build_id(struct tally_recorder *r)
+{
+	struct buf notes = { 0 };
+	struct build_id id = { 0 };
+
+	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) == 0 && notes.len)
+		id = build_id_from_notes(notes.at, notes.len);
+	buf_done(&notes);
+	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
+					      id.bytes, id.len)
+		      : 0;
+}
+
+/* Groups as the file's readers know them, with the names that perf gives: its leader's stand for it. */
+static int add_groups(struct tally_recorder *r)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < tally_events_count(r->events); i++) {
+		const struct tally_event *event = tally_events_at(r->events, i);
+		uint32_t members = tally_event_group_size(event);
+		if (tally_event_leader(event) == i && members > 1)
+			ret = tally_writer_group(r->writer, "{anon_group}", i, members);
+	}
+	return ret;
+}
+
+/* Before the records, where a stream's reader needs it. */
+static int describe(struct tally_recorder *r, struct tally_error *err)
+{
+	uint32_t words = 0;
+	int ret = tally_writer_describe_machine(r->writer, r->opts.root);
+
+	while (r->opts.cmdline && r->opts.cmdline[words])
+		words++;
+	if (ret == 0 && words)
+		ret = tally_writer_cmdline(r->writer, words, r->opts.cmdline);
+	if (ret == 0)
+		ret = add_groups(r);
+	if (ret == 0)
+		ret = tracing_data_write(r->writer, r->events, r->opts.root);
+	if (ret == 0)
+		ret = add_kernel_build_id(r);
+	return ret < 0 ? error_nomem(err, "the description of the recording") : 0;
+}
+
 /* A file with its header and the kernel's maps. */
 static int open_writer(struct tally_recorder *r, struct tally_error *err)
 {
@@ -219,6 +265,7 @@ static int open_writer(struct tally_recorder *r, struct tally_error *err)
 		.size = sizeof(opts),
 		.owner_uid_plus_1 = r->opts.owner_uid_plus_1,
 		.owner_gid_plus_1 = r->opts.owner_gid_plus_1,
+		.compress = r->opts.compress,
 	};
 	int ret = tally_writer_open(&r->writer, r->path, &opts, err);
 
@@ -226,6 +273,8 @@ static int open_writer(struct tally_recorder *r, struct tally_error *err)
 		ret = add_events(r, r->sampler, r->events, err);
 	if (ret == 0 && r->side)
 		ret = add_events(r, r->side, r->side_events, err);
+	if (ret == 0)
+		ret = describe(r, err);
 	if (ret == 0)
 		ret = tally_writer_begin(r->writer, err);
 	if (ret < 0)
@@ -454,39 +503,16 @@ void tally_recorder_progress(struct tally_recorder *r, struct tally_recording *o
 		out->lost = lost;
 }
 
-static int add_kernel_build_id(struct tally_recorder *r)
-{
-	struct buf notes = { 0 };
-	struct build_id id = { 0 };
-
-	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) == 0 && notes.len)
-		id = build_id_from_notes(notes.at, notes.len);
-	buf_done(&notes);
-	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
-					      id.bytes, id.len)
-		      : 0;
-}
-
+/* What is known only now. */
 static int add_features(struct tally_recorder *r)
 {
 	const uint64_t span[2] = { r->seen.first_time, r->seen.last_time };
-	uint32_t words = 0;
-	int ret = tally_writer_describe_machine(r->writer, r->opts.root);
+	int ret = 0;
 
-	while (r->opts.cmdline && r->opts.cmdline[words])
-		words++;
-	if (ret == 0 && words)
-		ret = tally_writer_cmdline(r->writer, words, r->opts.cmdline);
-	if (ret == 0 && r->seen.first_time)
+	if (r->seen.first_time)
 		ret = tally_writer_feature(r->writer, TALLY_FEATURE_SAMPLE_TIME, span,
 					   sizeof(span));
-	if (ret == 0)
-		ret = tracing_data_write(r->writer, r->events, r->opts.root);
-	if (ret == 0)
-		ret = add_kernel_build_id(r);
-	if (ret == 0)
-		ret = modules_write(&r->seen.modules, r->writer, r->opts.root);
-	return ret;
+	return ret < 0 ? ret : modules_write(&r->seen.modules, r->writer, r->opts.root);
 }
 
 /* The file as it stays: with all that has come, and its features. */
