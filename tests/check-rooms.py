@@ -18,6 +18,7 @@ HEADERS = {
     "fast": "count", "fast-x86": "count", "fast-arm64": "count", "fast-other": "count",
     "ring": "sample", "sampler": "sample",
     "features": "perfdata", "file_record": "perfdata", "reader": "perfdata", "writer": "perfdata",
+    "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
     "maps": "image", "symbolizer": "image",
     "recorder": "recorder",
     "profile": "profile", "script": "profile",

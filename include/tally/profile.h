@@ -163,10 +163,11 @@ struct tally_load_opts {
 };
 
 /*
- * Loads a perf.data file, or what else tally_reader_open() reads; "-" is the standard input. What can
- * be read twice is: side-band counts for samples that stand before it. A sample that carries the
- * counts of a group (modifier S) stands for each member that has counted since the one before, with
- * its own count as weight. `health` may be NULL; it is filled in on errors of the file too. What is
+ * Loads a perf.data file, or what else tally_reader_open() reads; "-" is the standard input; and an
+ * archive of tally_pack(), which is unpacked into a folder below $TMPDIR or /tmp meanwhile, whose files
+ * then are `root` and `symfs`, if these are NULL. What can be read twice is: side-band counts for
+ * samples that stand before it. A sample that carries the counts of a group (modifier S) stands for
+ * each member that has counted since the one before, with its own count as weight. `health` may be NULL; it is filled in on errors of the file too. What is
  * wrong with the file without keeping it from being read goes to health_text (cut to its size, ""
  * when nothing is; may be NULL). Errors: of tally_reader_open and tally_reader_next; what stood
  * before a corrupt record is in the profile all the same. Since: 0.1

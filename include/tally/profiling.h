@@ -14,6 +14,7 @@
  *	symbolizer.h  from addresses to names
  *	script.h      samples one after another, as text
  *	profile.h     call trees, filters, and the outputs: text, folded, flame graph
+ *	pack.h        a recording with the programs that it needs
  *	doctor.h      what works here, and how to mend the rest
  */
 #ifndef TALLY_PROFILING_H
@@ -23,6 +24,7 @@
 #include <tally/features.h>
 #include <tally/file_record.h>
 #include <tally/maps.h>
+#include <tally/pack.h>
 #include <tally/profile.h>
 #include <tally/reader.h>
 #include <tally/recorder.h>

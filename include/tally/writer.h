@@ -103,8 +103,9 @@ TALLY_API int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumod
 				    const char *name, const uint8_t *id, uint32_t id_len);
 
 /*
- * HOSTNAME, OSRELEASE, VERSION (of tally), ARCH, NRCPUS, CPUDESC, CPUID, TOTAL_MEM of this
- * machine, read below `root`; what cannot be read is left out, HOSTNAME and NRCPUS never are.
+ * HOSTNAME, OSRELEASE, VERSION (of tally), ARCH, NRCPUS, CPUDESC, CPUID, TOTAL_MEM, CPU_TOPOLOGY,
+ * NUMA_TOPOLOGY, CACHE, PMU_MAPPINGS, MEM_TOPOLOGY, CPU_PMU_CAPS, PMU_CAPS and HYBRID_TOPOLOGY of
+ * this machine, read below `root`; what cannot be read is left out, HOSTNAME and NRCPUS never are.
  * Since: 0.1
  */
 TALLY_API int tally_writer_describe_machine(struct tally_writer *writer, const char *root);

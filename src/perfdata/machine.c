@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/proc.h"
+#include "perfdata/topology.h"
 
 /* Enough of /proc/cpuinfo for its first CPU; the whole has as many parts as the machine CPUs. */
 #define CPUINFO_PART  8192
@@ -116,7 +117,8 @@ static int describe_cpus(struct tally_writer *w, const char *root)
 	if (!counts[0])
 		counts[0] = configured > 0 ? (uint32_t)configured : 1;
 	counts[1] = online > 0 ? (uint32_t)online : running > 0 ? (uint32_t)running : 1;
-	return tally_writer_feature(w, TALLY_FEATURE_NRCPUS, counts, sizeof(counts));
+	int r = tally_writer_feature(w, TALLY_FEATURE_NRCPUS, counts, sizeof(counts));
+	return r < 0 ? r : topology_describe(w, root, counts[0]);
 }
 
 static int describe_memory(struct tally_writer *w, const char *root)

@@ -153,7 +153,7 @@ int rewrite_build_id(struct rewrite *w, uint32_t cpumode, int32_t pid, const cha
 }
 
 static int add_build_id(uint32_t cpumode, int32_t pid, const char *name, const uint8_t *id,
-			 uint32_t id_len, void *arg)
+			uint32_t id_len, void *arg)
 {
 	return rewrite_build_id(arg, cpumode, pid, name, id, id_len);
 }

@@ -22,6 +22,19 @@ struct written_feature *writer_find_feature(struct tally_writer *w, uint32_t fea
 	return NULL;
 }
 
+static int by_bit(const void *a, const void *b)
+{
+	const struct written_feature *x = a, *y = b;
+
+	return (x->feature > y->feature) - (x->feature < y->feature);
+}
+
+void writer_sort_features(struct tally_writer *w)
+{
+	if (w->features.count)
+		qsort(w->features.at, w->features.count, sizeof(*w->features.at), by_bit);
+}
+
 /* The feature's buffer, made when it is new. NULL: no memory. */
 static struct buf *feature_buf(struct tally_writer *w, uint32_t feature)
 {

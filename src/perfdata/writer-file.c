@@ -108,21 +108,13 @@ static void cut(struct tally_writer *w)
 	(void)!ftruncate(w->file.fd, (off_t)(w->data_offset + w->round_size));
 }
 
-static int by_bit(const void *a, const void *b)
-{
-	const struct written_feature *x = a, *y = b;
-
-	return (x->feature > y->feature) - (x->feature < y->feature);
-}
-
 /* The table and, behind it, the payloads, both in the order of the bits. */
 static void build_features(struct tally_writer *w, struct buf *b, uint64_t *bits)
 {
 	uint64_t at = w->data_offset + w->data_size +
 		      w->features.count * sizeof(struct file_section);
 
-	if (w->features.count)
-		qsort(w->features.at, w->features.count, sizeof(*w->features.at), by_bit);
+	writer_sort_features(w);
 	vec_each (&w->features, f) {
 		const uint64_t section[] = { at, f->bytes.len };
 		put_words(b, section, ARRAY_SIZE(section), w->swapped);

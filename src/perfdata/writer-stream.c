@@ -93,6 +93,7 @@ static void put_feature(struct buf *b, const struct written_feature *f)
 /* Those that are not out yet. */
 static void put_new(struct tally_writer *w, struct buf *b)
 {
+	writer_sort_features(w);
 	vec_each (&w->features, f) {
 		if (f->sent)
 			continue;

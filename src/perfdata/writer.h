@@ -71,6 +71,9 @@ void writer_put_attr(const struct tally_writer *w, struct buf *b, const struct t
 /* The features that follow from the events, unless they were given. -ENOMEM. */
 int writer_own_features(struct tally_writer *w);
 
+/* By their bits, as both forms have them. */
+void writer_sort_features(struct tally_writer *w);
+
 struct written_feature *writer_find_feature(struct tally_writer *w, uint32_t feature);
 
 #endif

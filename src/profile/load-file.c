@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "profile/group-reads.h"
 #include "profile/load.h"
+#include "profile/unpacked.h"
 
 struct file {
 	struct tally_load_opts opts;
@@ -334,6 +335,7 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 	struct tally_load_health none = { 0 };
 	const struct tally_reader_opts reader_opts = { .size = sizeof(reader_opts),
 						       .flags = TALLY_READER_TIME_ORDER_PIPE };
+	struct unpacked unpacked = { 0 };
 
 	if (health)
 		*health = none;
@@ -341,7 +343,14 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 		*health_text = '\0';
 	int r = opts_read(&f.opts, sizeof(f.opts), 0, opts, err);
 	if (r == 0)
-		r = tally_reader_open(&f.reader, path, &reader_opts, err);
+		r = unpacked_open(&unpacked, path, err);
+	if (unpacked.folder) {
+		f.opts.root = f.opts.root ? f.opts.root : unpacked.folder;
+		f.opts.symfs = f.opts.symfs ? f.opts.symfs : unpacked.folder;
+	}
+	if (r == 0)
+		r = tally_reader_open(&f.reader, unpacked.folder ? unpacked.recording : path,
+				      &reader_opts, err);
 	if (r == 0)
 		r = prepare(&f, err);
 	if (r == 0) {
@@ -354,5 +363,6 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 			tell_trouble(&f);
 	}
 	close_file(&f);
+	unpacked_close(&unpacked);
 	return r;
 }

@@ -386,7 +386,8 @@ int tally_recorder_start(struct tally_recorder *r, struct tally_error *err)
 	if (ret < 0)
 		return switch_failed(ret, true, err);
 	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);
-	return describe_running(r, err);
+	int ret = describe_running(r, err);
+	return ret < 0 ? ret : synth_finished(&r->synth, err);
 }
 
 static int set_enabled(struct tally_recorder *r, uint32_t event, bool on, struct tally_error *err)

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <tally/reader.h>
+
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/proc.h"
@@ -390,6 +392,16 @@ int synth_system(struct synth *s, struct tally_error *err)
 		r = emit_process(s, pids[i], err);
 	free(pids);
 	return r < 0 ? r : flush(s, err);
+}
+
+int synth_finished(struct synth *s, struct tally_error *err)
+{
+	const struct tally_record_header end = { .type = TALLY_FILE_FINISHED_INIT,
+						 .size = sizeof(end) };
+
+	buf_add(&s->out, &end, sizeof(end));
+	s->records++;
+	return s->out.failed ? error_nomem(err, "the maps of what runs") : flush(s, err);
 }
 
 void synth_done(struct synth *s)

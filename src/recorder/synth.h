@@ -41,6 +41,9 @@ int synth_thread(struct synth *s, int32_t tid, struct tally_error *err);
 /* Every process. */
 int synth_system(struct synth *s, struct tally_error *err);
 
+/* The end of all this: FINISHED_INIT, which perf knows from 6.0 on. */
+int synth_finished(struct synth *s, struct tally_error *err);
+
 void synth_done(struct synth *s);
 
 #endif

@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: MIT
 """tally data: what it makes of recordings says the same to perf(1). Speaks TAP."""
 import glob
+import io
 import json
 import os
 import re
+import shutil
+import subprocess
+import tarfile
 
 from tapcli import has, main, need, run, same, scratch, skip, tally, test
 
@@ -244,10 +248,53 @@ def a_stream_and_a_compressed_file_can_be_made():
         same(perf("script", "-i", packed), want)
         assert os.path.getsize(packed) < os.path.getsize(path)
         with open(stream, "wb") as to:
-            import subprocess
             same(subprocess.run([os.environ["TALLY"], "data", "cut", "-o", "-", path], stdout=to,
                                 stderr=subprocess.DEVNULL, check=False).returncode, 0)
         same(perf("script", "-i", stream), want)
+
+
+@test
+def a_packed_recording_needs_nothing_else():
+    with scratch() as folder:
+        program, path = os.path.join(folder, "program"), os.path.join(folder, "perf.data")
+        shutil.copy(os.path.join(os.environ["BUILD"], "examples", "workload"), program)
+        done = tally("record", "-q", "-g", "-e", "cpu-clock", "-o", path, "--", program)
+        same(done.returncode, 0, done.stderr)
+        want = tally("report", "--no-children", "-i", path).stdout
+        has(want, "sift_down")
+        done = tally("data", "pack", path)
+        same(done.returncode, 0, done.stderr)
+        names = run("tar", "tf", path + ".tar").stdout.splitlines()
+        same(names[0], "perf.data")
+        has(names, program[1:])
+        os.remove(program)
+        assert "sift_down" not in tally("report", "--no-children", "-i", path).stdout
+        before = set(os.listdir("/tmp"))
+        done = tally("report", "--no-children", "-i", path + ".tar")
+        same(done.returncode, 0, done.stderr)
+        same(done.stdout.replace(path + ".tar", path), want)
+        same({n for n in set(os.listdir("/tmp")) - before if re.fullmatch(r"tally-\w{6}", n)}, set())
+        with open(path + ".tar", "r+b") as file:
+            file.seek(100000)
+            file.truncate()
+        done = tally("report", "-i", path + ".tar")
+        same(done.returncode, 1)
+        has(done.stderr, "damaged archive")
+        done = tally("data", "pack", "-o", path + ".tar", path)
+        has(done.stderr, "not here any more")
+
+
+@test
+def an_archive_cannot_write_elsewhere():
+    with scratch() as folder:
+        path = os.path.join(folder, "evil.tar")
+        for name in ("../escaped", "/tmp/tally-escaped", "a/../../escaped"):
+            with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+                archive.addfile(tarfile.TarInfo(name), io.BytesIO(b""))
+            done = tally("report", "-i", path, env=dict(os.environ, TMPDIR=folder))
+            same(done.returncode, 1)
+            has(done.stderr, "damaged archive")
+            same(os.listdir(folder), ["evil.tar"])
 
 
 @test

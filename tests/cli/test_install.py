@@ -126,6 +126,13 @@ def every_command_has_a_manual_page():
         installed(f"tally-{name}.1")
 
 
+def helps(name):
+    """Of the command, or of its actions where it has some."""
+    text = run(TALLY, name, "-h").stdout
+    actions = re.findall(r"^  (\w+) ", text, flags=re.M) if "\nActions:" in text else []
+    return [run(TALLY, name, action, "-h").stdout for action in actions] or [text]
+
+
 @test
 def manual_pages_have_the_options_that_there_are():
     """Those of -h, and no others but the negations."""
@@ -133,7 +140,7 @@ def manual_pages_have_the_options_that_there_are():
         page = (SOURCE / "man" / f"tally-{name}.1.scd").read_text()
         page = re.search(r"^# OPTIONS\n(.*?)^# ", page, flags=re.M | re.S).group(1)
         described = set(re.findall(r"\*(--?[\w-]+)\*", page))
-        table = re.findall(r"^  (-\w)?[ ,]*(--[\w-]+)?", run(TALLY, name, "-h").stdout, flags=re.M)
+        table = re.findall(r"^  (-\w)?[ ,]*(--[\w-]+)?", "".join(helps(name)), flags=re.M)
         there = {option for row in table for option in row if option}
         same(sorted(there - described), [], f"what the page of {name} lacks")
         same(sorted(option for option in described - there if not option.startswith("--no-")), [],

@@ -108,6 +108,23 @@ def groups_are_told():
 
 
 @test
+def the_machine_is_described_as_perf_does():
+    def description(path):
+        lines = perf("report", "--header-only", "-I", "-i", path).splitlines()
+        known = ("sibling", "node", "CPU ", "memory", "L1", "L2", "L3", "nrcpus", "cpudesc", "cpuid", "total mem", "arch", "pmu")
+        lines = [re.sub(r"free = .*", "", line) for line in lines if any(k in line for k in known)]
+        return [", ".join(sorted(line.split(": ", 1)[1].split(", "))) if "pmu mappings" in line else line for line in lines]
+
+    with scratch() as folder:
+        ours, theirs = (os.path.join(folder, n) for n in ("ours", "theirs"))
+        same(tally("record", "-q", "-e", "cpu-clock", "-o", ours, "--", "true").returncode, 0)
+        run(need("perf"), "record", "-q", "-e", "cpu-clock", "-o", theirs, "--", "true")
+        want = [line for line in description(theirs) if "event :" not in line and "cmdline" not in line]
+        assert len(want) > 10
+        same([line for line in description(ours) if "event :" not in line and "cmdline" not in line], want)
+
+
+@test
 def what_a_killed_recorder_leaves_can_be_read():
     random.seed(7)
     with scratch() as folder:
