@@ -269,13 +269,13 @@ int record_sampling(const struct record_options *o, const struct tally_events *e
 
 bool record_level(const struct record_options *o, uint32_t *out)
 {
-	char *end = "";
+	char *end;
 
 	*out = 0;
 	if (!o->zstd)
 		return true;
 	unsigned long level = *o->zstd ? strtoul(o->zstd, &end, 10) : 1;
-	if (*end || (*o->zstd && !isdigit((unsigned char)*o->zstd)) || !level || level > 22) {
+	if (*o->zstd && (*end || !isdigit((unsigned char)*o->zstd) || !level || level > 22)) {
 		complain("record", "-z: '%s' is no level of compression; 1 to 22 are", o->zstd);
 		return false;
 	}

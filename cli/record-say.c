@@ -2,6 +2,7 @@
 /* What `tally record` says: what was given up, how far it is, what it came to. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "record.h"

@@ -143,8 +143,12 @@ static bool is_header(const struct tar_header *h)
 bool tar_is(const char *path)
 {
 	struct tar_header h;
-	int fd = sys()->open(path, O_RDONLY | O_NONBLOCK, 0);
+	struct stat st;
 
+	/* Opening a pipe and closing it again would end who writes into it. */
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	int fd = sys()->open(path, O_RDONLY | O_NONBLOCK, 0);
 	if (fd < 0)
 		return false;
 	bool is = sys()->pread(fd, &h, sizeof(h), 0) == sizeof(h) && is_header(&h);

@@ -386,7 +386,7 @@ int tally_recorder_start(struct tally_recorder *r, struct tally_error *err)
 	if (ret < 0)
 		return switch_failed(ret, true, err);
 	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);
-	int ret = describe_running(r, err);
+	ret = describe_running(r, err);
 	return ret < 0 ? ret : synth_finished(&r->synth, err);
 }
 
@@ -543,7 +543,9 @@ int tally_recorder_switch(struct tally_recorder *r, const char *keep_as, struct 
 	r->writer = NULL;
 	r->seen.first_time = r->seen.last_time = 0;
 	ret = open_writer(r, err);
-	return ret < 0 ? ret : describe_again(r, err);
+	if (ret == 0)
+		ret = describe_again(r, err);
+	return ret < 0 ? ret : synth_finished(&r->synth, err);
 }
 
 int tally_recorder_finish(struct tally_recorder *r, struct tally_recording *report,
