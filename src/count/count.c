@@ -24,11 +24,6 @@ void tally_count_settle(struct tally_count *count)
 	count_settle(count);
 }
 
-static uint64_t clamped_minus(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static uint64_t clamped_plus(uint64_t a, uint64_t b)
 {
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Counters read without a system call, and the way through the kernel where that is not to be had.
- * The answers of read(2) are those of opened.c's read format, perf_event_open(2) "Reading results".
  */
 #include <errno.h>
 #include <stddef.h>
@@ -14,17 +13,12 @@
 #include "base/sys.h"
 #include "count/fast.h"
 #include "count/opened.h"
+#include "count/read-format.h"
 #include "count/settle.h"
 
-/* One event: value, enabled, running, id, [lost]. */
-#define ONE_WORDS 5
-/*
- * A group: nr, enabled, running, {value, id, [lost]} each. This is on the stack of a signal
- * handler.
- */
+/* This is on the stack of a signal handler. */
 #define MOST_MEMBERS 64
-#define GROUP_HEAD   3
-#define GROUP_WORDS  (GROUP_HEAD + 3 * MOST_MEMBERS)
+#define MOST_WORDS   READ_WORDS(MOST_MEMBERS)
 
 /* What one counter or group has mapped. */
 struct fast_pages {
@@ -35,14 +29,14 @@ struct fast_pages {
 
 static int take_one(const struct tally_fast *fast, struct tally_count *out)
 {
-	uint64_t words[ONE_WORDS];
+	uint64_t words[READ_ALONE_WORDS];
 	ssize_t n = sys_read(fast->fd, words, sizeof(words));
 
 	if (n < 0)
 		return (int)n;
 	if (n == 0)
 		return -EBUSY;
-	if (n < (ssize_t)((ONE_WORDS - 1) * sizeof(*words)))
+	if (n < (ssize_t)((READ_ALONE_WORDS - 1) * sizeof(*words)))
 		return -EIO;
 	out->raw = words[0];
 	out->enabled_ns = words[1];
@@ -53,7 +47,7 @@ static int take_one(const struct tally_fast *fast, struct tally_count *out)
 
 static int take_member(const struct tally_fast *fast, struct tally_count *out)
 {
-	uint64_t words[GROUP_WORDS];
+	uint64_t words[MOST_WORDS];
 	ssize_t n = sys_read(fast->fd, words, sizeof(words));
 
 	if (n < 0)
@@ -61,10 +55,10 @@ static int take_member(const struct tally_fast *fast, struct tally_count *out)
 	if (n == 0)
 		return -EBUSY;
 	size_t got = (size_t)n / sizeof(*words);
-	if (got < GROUP_HEAD || !words[0])
+	if (got < READ_GROUP_HEAD || !words[0])
 		return -EIO;
-	size_t width = (got - GROUP_HEAD) / words[0];
-	for (size_t i = GROUP_HEAD; width >= 2 && i + width <= got; i += width) {
+	size_t width = (got - READ_GROUP_HEAD) / words[0];
+	for (size_t i = READ_GROUP_HEAD; width >= 2 && i + width <= got; i += width) {
 		if (words[i + 1] != fast->id)
 			continue;
 		out->raw = words[i];

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of a reading, in line: a counter is read in little more time than its system call. */
+/* What readings are made with, in line: a counter is read in little more time than its system call. */
 #ifndef COUNT_SETTLE_H
 #define COUNT_SETTLE_H
 
 #include <tally/count.h>
 
 #include "base/bytes.h"
+
+/* For what cannot be negative: the kernel's sums may step back a little between two readings. */
+static inline uint64_t clamped_minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
 
 /* tally_count_settle(). */
 static inline void count_settle(struct tally_count *count)
