@@ -57,7 +57,7 @@ struct tally_fast {
 	 * SIGSEGV. NULL without a page.
 	 */
 	const uintptr_t *owner;
-	/* The kernel's id of the event, to find it when its group is read; 0: it is in no group. */
+	/* The kernel's id of the event, to find it when its group is read; 0: it is read alone. */
 	uint64_t id;
 	int32_t fd; /* the event's, or its group's leader's; borrowed from the counter */
 	uint32_t reserved;

@@ -3,6 +3,7 @@
  * Counters read without a system call, and the way through the kernel where that is not to be had.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,13 @@ bool fast_give_up(struct tally_attr *attr, uint64_t bit)
 	return true;
 }
 
+clockid_t fast_thread_clock(void)
+{
+	clockid_t id;
+
+	return pthread_getcpuclockid(pthread_self(), &id) == 0 ? id : 0;
+}
+
 static size_t page_size(void)
 {
 	return (size_t)sysconf(_SC_PAGESIZE);
@@ -193,7 +201,8 @@ static void map_member(struct opened *o, uint32_t member, struct tally_fast *out
  */
 static bool is_mine(const struct opened *o)
 {
-	return o->opener && o->opener == tally_fast_thread_() && o->places[0].tid == 0 &&
+	return o->opener && o->opener == tally_fast_thread_() &&
+	       o->opener_clock == fast_thread_clock() && o->places[0].tid == 0 &&
 	       o->places[0].cpu == -1;
 }
 
@@ -215,10 +224,10 @@ int fast_open(struct opened *o, uint32_t member, struct tally_fast *out, struct 
 				 o->members, MOST_MEMBERS);
 	/*
 	 * As groups are read everywhere: by the leader, which knows whether the group lost its
-	 * place.
+	 * place; unless its members are read one by one.
 	 */
-	*out = (struct tally_fast){ .fd = o->fds[0] };
-	if (o->members > 1)
+	*out = (struct tally_fast){ .fd = o->fds[o->singly ? member : 0] };
+	if (!o->singly)
 		out->id = o->ids[member];
 	if (!is_mine(o))
 		return 0;

@@ -3,12 +3,21 @@
 #ifndef COUNT_FAST_H
 #define COUNT_FAST_H
 
+#include <time.h>
+
 #include <tally/attr.h>
 #include <tally/error.h>
 #include <tally/fast.h>
 
 struct opened;
 struct fast_pages;
+
+/*
+ * Tells the calling thread from all others, a forked child of it included, which has its thread
+ * pointer: the id of its CPU clock is made of its tid (MAKE_THREAD_CPUCLOCK, linux/posix-timers.h),
+ * and known without a system call.
+ */
+clockid_t fast_thread_clock(void);
 
 /*
  * Fills in `out` for a member of events that are open at one place, with its page where it can be

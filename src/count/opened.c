@@ -319,6 +319,7 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 	parts_done(&how.parts);
 	o->attrs = how.attrs;
 	o->opener = tally_fast_thread_();
+	o->opener_clock = fast_thread_clock();
 	free(how.told);
 	return r;
 }

@@ -6,6 +6,8 @@
 #ifndef COUNT_OPENED_H
 #define COUNT_OPENED_H
 
+#include <time.h>
+
 #include <tally/count.h>
 #include <tally/counter.h>
 
@@ -28,6 +30,7 @@ struct opened {
 	uint64_t *stretch; /* how long the thread that is being summed was enabled, by member */
 	uint64_t *buffer;  /* room for one read(2) at a place */
 	uintptr_t opener;  /* the thread pointer of the thread that opened it */
+	clockid_t opener_clock;   /* and its CPU clock; see fast_thread_clock() */
 	struct fast_pages *pages; /* mapped for fast reads; NULL: none was asked for */
 };
 

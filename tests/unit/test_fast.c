@@ -457,6 +457,28 @@ static void a_forked_child_asks_the_kernel(void)
 	tally_counter_close(counter);
 }
 
+/* It has its parent's thread pointer, and a page of its parent's event would tell of the parent. */
+static void a_forked_child_that_asks_first_gets_no_page(void)
+{
+	struct tally_fast fast;
+	uint64_t value = 0;
+	int status = -1;
+
+	fake_reset();
+	struct tally_counter *counter = open_counter(TALLY_SCOPE_SELF, 0);
+	require(counter != NULL);
+	fake_nth(0)->value = 42;
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(tally_counter_fast(counter, &fast, &err) == 0 && !fast.page &&
+				      tally_fast_read(&fast, &value) == 0 && value == 42
+			      ? 0
+			      : 1);
+	check_int(waitpid(pid, &status, 0), pid);
+	check_int(status, 0);
+	tally_counter_close(counter);
+}
+
 static void several_places_are_refused(void)
 {
 	struct tally_target target = { .scope = TALLY_SCOPE_CPUS,
@@ -517,6 +539,39 @@ static void a_member_is_found_by_its_id(void)
 	}
 }
 
+static void members_that_are_read_one_by_one_have_times_of_their_own(void)
+{
+	struct tally_target target = { .scope = TALLY_SCOPE_SELF };
+	struct tally_group *group;
+	struct tally_fast fast;
+	struct tally_count count;
+	uint64_t value;
+
+	for (int lost = 0; lost < 2; lost++) {
+		fake_reset();
+		fake.knows_lost = lost;
+		require(tally_group_open(&group, events, 1, &target,
+					 TALLY_OPTS(counter, .flags = TALLY_COUNTER_MEMBER_TIMES),
+					 &err) == 0);
+		for (unsigned m = 0; m < 2; m++) {
+			fake_nth((int)m)->value = m;
+			fake_nth((int)m)->enabled = fake_nth((int)m)->running = 9 + m;
+			fake_nth((int)m)->lost = 5 + m;
+			check_int(tally_group_fast(group, m, &fast, &err), 0);
+			check_int(fast.fd, FAKE_FIRST + (int)m);
+			check_u64(fast.id, 0);
+			value = 77;
+			check_int(tally_fast_value_kernel(&fast, &value), 0);
+			check_u64(value, m);
+			check_int(tally_fast_read_kernel(&fast, &count), 0);
+			check_u64(count.value, m);
+			check_u64(count.enabled_ns, 9 + m);
+			check_u64(count.lost, lost ? 5 + m : 0);
+		}
+		tally_group_close(group);
+	}
+}
+
 static void reads_are_asked_for_in_hardware_events_alone(void)
 {
 	struct tally_attr attr;
@@ -559,8 +614,10 @@ int main(void)
 	tap_run(only_its_own_thread_gets_the_page);
 	tap_run(a_page_off_the_pmu_is_not_believed);
 	tap_run(a_forked_child_asks_the_kernel);
+	tap_run(a_forked_child_that_asks_first_gets_no_page);
 	tap_run(several_places_are_refused);
 	tap_run(a_member_is_found_by_its_id);
+	tap_run(members_that_are_read_one_by_one_have_times_of_their_own);
 	tap_run(reads_are_asked_for_in_hardware_events_alone);
 	tally_events_free(events);
 	return tap_end();
