@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "count/parts.h"
@@ -108,21 +109,22 @@ int parts_init(struct parts *p, struct tally_event *const *events, uint32_t memb
 
 	p->events = events;
 	p->members = members;
-	p->spine = widest(events, members);
+	p->spine = members > 1 ? widest(events, members) : 0;
 	p->layers = tally_event_parts(events[p->spine]);
 	p->per_package = tally_event_per_package(events[0]);
-	p->of = calloc((size_t)p->layers * members, sizeof(*p->of));
+	p->of = alloc_zeroed((size_t)p->layers * members, sizeof(*p->of));
 	if (!p->of)
 		return error_nomem(err, "the parts of an event");
 	for (uint32_t l = 0; l < p->layers; l++) {
-		tally_event_part(events[p->spine], l, &beside);
+		if (members > 1)
+			tally_event_part(events[p->spine], l, &beside);
 		for (uint32_t m = 0; m < members; m++)
 			p->of[(size_t)l * members + m] = m == p->spine
 								 ? l
 								 : part_beside(events[m], &beside);
 	}
 	int r = target_is_cpus(target) ? 0 : check_tasks(p, err);
-	return r == 0 ? check_layers(p, err) : r;
+	return r == 0 && members > 1 ? check_layers(p, err) : r;
 }
 
 bool parts_of(const struct parts *p, uint32_t layer, uint32_t member, struct tally_event_part *out)
@@ -186,9 +188,19 @@ static int counts_nowhere(const struct parts *p, struct tally_error *err)
 		name, part.cpus[0], part.cpu_count);
 }
 
+/* One layer that counts everywhere: the target's places are those where it is opened. */
+static bool is_everywhere(const struct parts *p)
+{
+	struct tally_event_part part;
+
+	return p->layers == 1 && !p->per_package && parts_of(p, 0, p->spine, &part) && !part.cpus;
+}
+
 int parts_spread(const struct parts *p, const char *root, struct tally_place **list,
 		 uint32_t *count, struct tally_error *err)
 {
+	if (is_everywhere(p))
+		return 0;
 	size_t room = (size_t)*count * p->layers;
 	/* As many as target_places() allows; keeps products with members within size_t. */
 	bool fits = room <= UINT32_MAX / 64;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "count/target.h"
@@ -29,7 +30,8 @@ static int bad_id(const struct tally_target *target, const char *what, struct ta
 static int new_places(struct tally_place **places, size_t count, struct tally_error *err)
 {
 	/* UINT32_MAX places would be 32 GiB; this also keeps later products within size_t. */
-	*places = count <= UINT32_MAX / 64 ? calloc(count ? count : 1, sizeof(**places)) : NULL;
+	*places = count <= UINT32_MAX / 64 ? alloc_zeroed(count ? count : 1, sizeof(**places))
+					   : NULL;
 	return *places ? 0 : error_nomem(err, "the list of threads and CPUs");
 }
 

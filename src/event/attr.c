@@ -89,23 +89,15 @@ void tally_attr_init(struct tally_attr *attr, uint32_t type, uint64_t config)
 	*attr = (struct tally_attr){ .type = type, .size = sizeof(*attr), .config = config };
 }
 
-static bool all_zero(const unsigned char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (bytes[i])
-			return false;
-	return true;
-}
-
-/* The end of the last field that is not zero. */
+/* The end of the last word that is not zero: all sizes are whole words. */
 static size_t used_size(const struct tally_attr *attr)
 {
-	const unsigned char *bytes = (const unsigned char *)attr;
+	const char *bytes = (const char *)attr;
+	size_t used = sizeof(*attr);
 
-	for (size_t i = ARRAY_SIZE(fields); i-- > 0;)
-		if (!all_zero(bytes + fields[i].offset, fields[i].width))
-			return fields[i].offset + fields[i].width;
-	return 0;
+	while (used && !load_u64(bytes + used - sizeof(uint64_t), false))
+		used -= sizeof(uint64_t);
+	return used;
 }
 
 uint32_t tally_attr_size(const struct tally_attr *attr)

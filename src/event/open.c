@@ -181,7 +181,8 @@ static int with_newer_bits(struct attempt *a)
 {
 	int first = with_precision(a), r = first;
 
-	if (!(a->event->fallback & TALLY_FALLBACK_NEWER_BITS) || invalid_anywhere(a->attr))
+	if ((r != -EINVAL && r != -E2BIG) || !(a->event->fallback & TALLY_FALLBACK_NEWER_BITS) ||
+	    invalid_anywhere(a->attr))
 		return r;
 	const struct tally_attr asked = *a->attr;
 	const struct given_up before = a->given;
@@ -275,7 +276,7 @@ static struct given_up still_given_up(const struct tally_event *event,
 		g.clock = false;
 	if (precise_of(attr) + 1 != g.precise)
 		g.precise = 0;
-	for (size_t i = 0; i < ARRAY_SIZE(newer); i++)
+	for (size_t i = 0; g.newer && i < ARRAY_SIZE(newer); i++)
 		if (has_newer(attr, i))
 			g.newer &= ~(1u << i);
 	return g;
