@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "count/counter.h"
 #include "count/fast.h"
@@ -11,7 +12,7 @@ int tally_counter_open(struct tally_counter **out, struct tally_event *event,
 		       const struct tally_target *target, const struct tally_counter_opts *opts,
 		       struct tally_error *err)
 {
-	struct tally_counter *counter = calloc(1, sizeof(*counter));
+	struct tally_counter *counter = alloc_zeroed(1, sizeof(*counter));
 
 	if (!counter)
 		return error_nomem(err, "a counter");
@@ -61,11 +62,7 @@ int tally_counter_read(struct tally_counter *counter, struct tally_count *out)
 
 int tally_counter_read_place(struct tally_counter *counter, uint32_t place, struct tally_count *out)
 {
-	int r = set_read_place(counter->set, place);
-
-	if (r == 0)
-		*out = counter->set->counts[counter->member];
-	return r;
+	return set_read_member_place(counter->set, counter->member, place, out);
 }
 
 int tally_counter_fast(struct tally_counter *counter, struct tally_fast *out,

@@ -29,18 +29,6 @@ static int find_members(struct tally_events *events, uint32_t leader, struct tal
 	return 0;
 }
 
-/* The options, with the modifier W as the flag that it stands for. */
-static int read_opts(struct tally_counter_opts *out, const struct tally_counter_opts *opts,
-		     const struct tally_event *leader, struct tally_error *err)
-{
-	int r = opts_read(out, sizeof(*out), UINT32_MAX, opts, err);
-
-	out->size = sizeof(*out);
-	if (tally_event_is_weak(leader))
-		out->flags |= TALLY_COUNTER_WEAK;
-	return r;
-}
-
 static int open_views(struct tally_group *group, struct tally_error *err)
 {
 	group->views = calloc(group->set.members, sizeof(*group->views));
@@ -56,7 +44,6 @@ int tally_group_open(struct tally_group **out, struct tally_events *events, uint
 		     struct tally_error *err)
 {
 	struct tally_event **members = NULL;
-	struct tally_counter_opts o;
 	uint32_t count = 0;
 	struct tally_group *group = calloc(1, sizeof(*group));
 
@@ -64,9 +51,7 @@ int tally_group_open(struct tally_group **out, struct tally_events *events, uint
 		return error_nomem(err, "a group");
 	int r = find_members(events, leader, &members, &count, err);
 	if (r == 0)
-		r = read_opts(&o, opts, members[0], err);
-	if (r == 0)
-		r = set_open(&group->set, members, count, target, &o, err);
+		r = set_open(&group->set, members, count, target, opts, err);
 	if (r == 0)
 		r = open_views(group, err);
 	free(members);
@@ -124,7 +109,6 @@ int tally_group_read(struct tally_group *group, struct tally_count *counts, uint
 	return r;
 }
 
-/* The places are those of the first piece: all pieces are opened at the same. */
 int tally_group_read_place(struct tally_group *group, uint32_t place, struct tally_count *counts,
 			   uint32_t room)
 {

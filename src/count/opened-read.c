@@ -42,13 +42,7 @@ static void take_group(struct opened *o, uint32_t place, size_t words)
 	}
 }
 
-/* The answer for a single event has its last word where the kernel tells lost samples. */
-static inline ssize_t one_bytes(const struct opened *o)
-{
-	return (ssize_t)sizeof(*o->buffer) * (READ_ALONE_WORDS - !o->has_lost);
-}
-
-/* What read(2) answered when it was not the whole of one_bytes(). */
+/* What read(2) answered when it was not the whole of o->alone_bytes. */
 static int take_short(ssize_t n, struct tally_count *now)
 {
 	if (n < 0)
@@ -61,7 +55,7 @@ static int take_short(ssize_t n, struct tally_count *now)
 
 static inline int take_one(const struct opened *o, ssize_t n, struct tally_count *now)
 {
-	if (n < one_bytes(o))
+	if (n < o->alone_bytes)
 		return take_short(n, now);
 	*now = (struct tally_count){
 		.raw = o->buffer[0],
@@ -162,14 +156,16 @@ static bool same_thread(const struct opened *o, uint32_t place)
 static inline void settle(const struct opened *o, struct tally_count *count)
 {
 	count_settle(count);
-	if (o->start_inexact)
-		count->flags |= TALLY_COUNT_START_INEXACT;
+	count->flags |= o->flags;
 }
 
-int opened_read(struct opened *o, struct tally_count *counts)
+/* Adds up the places of the same thread and CPU as `at`; NULL: all of them. */
+static int sum_places(struct opened *o, const struct tally_place *at, struct tally_count *counts)
 {
 	memset(counts, 0, o->members * sizeof(*counts));
 	for (uint32_t p = 0; p < o->places_count; p++) {
+		if (at && (o->places[p].tid != at->tid || o->places[p].cpu != at->cpu))
+			continue;
 		int r = opened_fetch(o, p);
 		if (r < 0)
 			return r;
@@ -183,6 +179,16 @@ int opened_read(struct opened *o, struct tally_count *counts)
 	for (uint32_t m = 0; m < o->members; m++)
 		settle(o, &counts[m]);
 	return 0;
+}
+
+int opened_read(struct opened *o, struct tally_count *counts)
+{
+	return sum_places(o, NULL, counts);
+}
+
+int opened_read_at(struct opened *o, const struct tally_place *at, struct tally_count *counts)
+{
+	return sum_places(o, at, counts);
 }
 
 int opened_read_place(struct opened *o, uint32_t place, struct tally_count *counts)
@@ -199,18 +205,11 @@ int opened_read_place(struct opened *o, uint32_t place, struct tally_count *coun
 	return 0;
 }
 
-/*
- * One event at one place, without a detour: a read should cost what read(2) costs, and after a
- * system call every branch and every return is a mispredicted one.
- */
-static inline int read_alone(struct opened *o, struct tally_count *out)
+static inline void settle_alone(const struct opened *o, struct tally_count *out)
 {
 	const struct tally_count *base = o->base;
 	const uint64_t *words = o->buffer;
-	ssize_t n = sys_read(o->fds[0], o->buffer, READ_ALONE_WORDS * sizeof(*words));
 
-	if (__builtin_expect(n < one_bytes(o), 0))
-		return take_short(n, out);
 	*out = (struct tally_count){
 		.raw = clamped_minus(words[0], base->raw),
 		.enabled_ns = clamped_minus(words[1], base->enabled_ns),
@@ -218,6 +217,31 @@ static inline int read_alone(struct opened *o, struct tally_count *out)
 		.lost = clamped_minus(words[4], base->lost),
 	};
 	settle(o, out);
+}
+
+/* It failed, as by a signal, or answered less than it should. */
+__attribute__((noinline, cold)) static int read_again(struct opened *o, ssize_t n,
+						      struct tally_count *out)
+{
+	if (n < 0)
+		n = sys()->read(o->fds[0], o->buffer, READ_ALONE_WORDS * sizeof(*o->buffer));
+	if (n < o->alone_bytes)
+		return take_short(n, out);
+	settle_alone(o, out);
+	return 0;
+}
+
+/*
+ * One event at one place, without a detour: a read should cost what read(2) costs, and after a
+ * system call every branch and every return is a mispredicted one.
+ */
+static inline int read_alone(struct opened *o, struct tally_count *out)
+{
+	ssize_t n = sys()->plain_read(o->fds[0], o->buffer, READ_ALONE_WORDS * sizeof(*o->buffer));
+
+	if (__builtin_expect(n < o->alone_bytes, 0))
+		return read_again(o, n, out);
+	settle_alone(o, out);
 	return 0;
 }
 

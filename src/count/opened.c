@@ -12,6 +12,7 @@
 #include <tally/freeze.h>
 #include <tally/system.h>
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/sys.h"
 #include "count/cgroup.h"
@@ -32,8 +33,8 @@ struct opening {
 	struct parts parts;
 	struct tally_attr
 		*attrs; /* [layer * members + member]; a fallback taken at one place stays */
-	bool *told;     /* by member: some part of it is open */
-	struct tally_freeze *own; /* made for this opening alone */
+	bool *told;     /* by member: some part of it is open; behind `attrs` */
+	struct tally_freeze **held;
 	struct tally_error *err;
 };
 
@@ -79,10 +80,11 @@ static int prepare(struct opening *how, uint32_t members)
 
 	if (r < 0)
 		return r;
-	how->attrs = calloc((size_t)how->parts.layers * members, sizeof(*how->attrs));
-	how->told = calloc(members, sizeof(*how->told));
-	if (!how->attrs || !how->told)
+	size_t attrs = (size_t)how->parts.layers * members;
+	how->attrs = alloc_zeroed(1, attrs * sizeof(*how->attrs) + members * sizeof(*how->told));
+	if (!how->attrs)
 		return error_nomem(how->err, "the counters");
+	how->told = (bool *)(how->attrs + attrs);
 	for (uint32_t l = 0; l < how->parts.layers; l++)
 		for (uint32_t m = 0; m < members; m++)
 			prepare_attr(how, l, m);
@@ -174,9 +176,9 @@ static int allocate(struct opened *o, uint32_t places, struct tally_error *err)
 	size_t words = READ_WORDS(o->members);
 	size_t counts = slots + o->members;
 
-	o->block = calloc(1, counts * sizeof(*o->base) +
-				     (slots + words + o->members) * sizeof(uint64_t) +
-				     places * sizeof(*o->places) + slots * sizeof(*o->fds));
+	o->block = alloc_zeroed(1, counts * sizeof(*o->base) +
+					   (slots + words + o->members) * sizeof(uint64_t) +
+					   places * sizeof(*o->places) + slots * sizeof(*o->fds));
 	if (!o->block)
 		return error_nomem(err, "the counters");
 	o->base = o->block;
@@ -252,7 +254,7 @@ static int open_until_stable(struct opened *o, struct opening *how)
 		if (r <= 0)
 			return r;
 		if (tries == TARGET_TRIES) {
-			o->start_inexact = true;
+			o->flags |= TALLY_COUNT_START_INEXACT;
 			return 0;
 		}
 		close_places(o);
@@ -266,14 +268,16 @@ static int hold(struct opened *o, struct opening *how)
 
 	if (how->target->scope != TALLY_SCOPE_PROCESS || how->target->id <= 0)
 		return 0;
-	if (!freeze && !(how->opts.flags & TALLY_COUNTER_NO_STOP)) {
-		int r = tally_freeze_open(&how->own, how->target->id,
+	if (!freeze && !*how->held && !(how->opts.flags & TALLY_COUNTER_NO_STOP)) {
+		int r = tally_freeze_open(how->held, how->target->id,
 					  TALLY_OPTS(freeze, .root = how->opts.root), how->err);
 		if (r < 0)
 			return r;
-		freeze = how->own;
 	}
-	o->start_inexact = !freeze || !tally_freeze_holds(freeze);
+	if (!freeze)
+		freeze = *how->held;
+	if (!freeze || !tally_freeze_holds(freeze))
+		o->flags |= TALLY_COUNT_START_INEXACT;
 	return 0;
 }
 
@@ -296,17 +300,16 @@ static bool leader_has_lost(const struct opened *o, const struct opening *how)
 
 int opened_open(struct opened *o, struct tally_event *const *events, uint32_t members,
 		const struct tally_target *target, const struct tally_counter_opts *opts,
-		struct tally_error *err)
+		struct tally_freeze **held, struct tally_error *err)
 {
-	struct opening how = { .events = events, .target = target, .err = err };
-	int r = options_read(&how.opts, opts, target, err);
+	struct opening how = {
+		.events = events, .target = target, .opts = *opts, .held = held, .err = err
+	};
 
-	if (r < 0)
-		return r;
 	o->members = members;
 	o->singly = is_singly(&how, members);
 	o->shares_time = !target_is_cpus(target);
-	r = prepare(&how, members);
+	int r = prepare(&how, members);
 	if (r == 0)
 		r = enter_cgroup(o, &how);
 	if (r == 0)
@@ -315,12 +318,11 @@ int opened_open(struct opened *o, struct tally_event *const *events, uint32_t me
 		r = open_until_stable(o, &how);
 	if (r == 0)
 		o->has_lost = leader_has_lost(o, &how);
-	tally_freeze_close(how.own);
+	o->alone_bytes = (READ_ALONE_WORDS - !o->has_lost) * sizeof(*o->buffer);
 	parts_done(&how.parts);
 	o->attrs = how.attrs;
 	o->opener = tally_fast_thread_();
 	o->opener_clock = fast_thread_clock();
-	free(how.told);
 	return r;
 }
 
@@ -335,7 +337,10 @@ void opened_close(struct opened *o)
 
 int opened_fd(const struct opened *o, uint32_t place, uint32_t member)
 {
-	return place < o->places_count ? o->fds[(size_t)place * o->members + member] : -EINVAL;
+	if (place >= o->places_count)
+		return -EINVAL;
+	int fd = o->fds[(size_t)place * o->members + member];
+	return fd < 0 ? -ENOENT : fd;
 }
 
 int opened_ioctl(struct opened *o, unsigned long request)

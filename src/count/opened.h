@@ -16,9 +16,10 @@ struct opened {
 	uint32_t places_count; /* how many places are open */
 	void *block;           /* holds all the arrays but attrs */
 	struct tally_place *places; /* parts of an event at one thread or CPU follow each other */
+	uint32_t flags;             /* of all readings, enum tally_count_flags */
+	int32_t alone_bytes;        /* of the answer for an event that is read alone */
 	bool has_lost;              /* the kernel tells lost samples (6.0) */
-	bool shares_time;   /* the parts at a thread take turns: their times are not added */
-	bool start_inexact; /* the target ran while it was attached to */
+	bool shares_time; /* the parts at a thread take turns: their times are not added */
 	bool has_cgroup;
 	bool singly;              /* members are read one by one */
 	struct tally_attr *attrs; /* [part * members + member]: what was asked for and granted */
@@ -37,12 +38,15 @@ struct opened {
 /*
  * Opens `members` events at every place of the target, or none. `o` is zeroed by the caller, who calls
  * opened_close() in any case.
- * Errors: those of options_read(), parts_init(), parts_spread(), cgroup_open(), tally_freeze_open(),
- * target_places() and event_open_at(), explained.
+ *   opts  as options_read() gives them
+ *   held  what holds a process still for several openings, or NULL before the first of them, which
+ *         makes it where it is wanted; the caller closes it behind the last.
+ * Errors: those of parts_init(), parts_spread(), cgroup_open(), tally_freeze_open(), target_places()
+ * and event_open_at(), explained.
  */
 int opened_open(struct opened *o, struct tally_event *const *events, uint32_t members,
 		const struct tally_target *target, const struct tally_counter_opts *opts,
-		struct tally_error *err);
+		struct tally_freeze **held, struct tally_error *err);
 
 /* PERF_EVENT_IOC_ENABLE or _DISABLE on all places and members; the first error, having tried all. */
 int opened_ioctl(struct opened *o, unsigned long request);
@@ -53,7 +57,7 @@ int opened_enable_stale(struct opened *o);
 /* Reads one place into o->now, as the kernel tells it. */
 int opened_fetch(struct opened *o, uint32_t place);
 
-/* The descriptor of a member at a place, -1 where it has no part, -EINVAL beyond the places. */
+/* The descriptor of a member at a place. -ENOENT: it has no part there; -EINVAL: no such place. */
 int opened_fd(const struct opened *o, uint32_t place, uint32_t member);
 
 /* Reads all members, summed over the places. */
@@ -64,6 +68,9 @@ int opened_read_one(struct opened *o, struct tally_count *count);
 
 /* Reads all members at one place, alone. -EINVAL: there is no such place. */
 int opened_read_place(struct opened *o, uint32_t place, struct tally_count *counts);
+
+/* Reads all members, summed over the places of the same thread and CPU as `at`; 0 where none is. */
+int opened_read_at(struct opened *o, const struct tally_place *at, struct tally_count *counts);
 
 /* Makes what is counted by now the zero of later reads. */
 int opened_reset(struct opened *o);

@@ -5,8 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tally/freeze.h>
+
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "count/options.h"
 #include "count/set.h"
 #include "count/signal.h"
 
@@ -36,12 +40,13 @@ static uint32_t fewer(uint32_t members, int code)
  * never be counted together, as many of them as can.
  */
 static int open_piece(const struct set *s, const struct tally_counter_opts *opts, uint32_t first,
-		      uint32_t *take, struct opened *o, struct tally_error *err)
+		      uint32_t *take, struct opened *o, struct tally_freeze **held,
+		      struct tally_error *err)
 {
 	bool weak = opts->flags & TALLY_COUNTER_WEAK;
 
 	for (;;) {
-		int r = opened_open(o, s->events + first, *take, &s->target, opts, err);
+		int r = opened_open(o, s->events + first, *take, &s->target, opts, held, err);
 		uint32_t next = weak ? fewer(*take, r) : 0;
 		if (!next)
 			return r;
@@ -52,69 +57,92 @@ static int open_piece(const struct set *s, const struct tally_counter_opts *opts
 }
 
 /* `sizes`: how many members each piece has; NULL: `each` of them, the last one what remains. */
-static int open_pieces(const struct set *s, const struct tally_counter_opts *opts,
-		       const struct pieces *sizes, uint32_t each, struct pieces *out,
-		       struct tally_error *err)
+static int open_all(const struct set *s, const struct tally_counter_opts *opts,
+		    const struct pieces *sizes, uint32_t each, struct pieces *out,
+		    struct tally_freeze **held, struct tally_error *err)
 {
-	*out = (struct pieces){ .at = calloc(s->members, sizeof(*out->at)) };
-	if (!out->at)
-		return error_nomem(err, "a group");
 	for (uint32_t first = 0, take; first < s->members; first += take) {
 		uint32_t rest = s->members - first;
 		uint32_t want = sizes ? sizes->at[out->count].members : each;
 		take = want < rest ? want : rest;
 		struct opened *o = &out->at[out->count++];
-		int r = open_piece(s, opts, first, &take, o, err);
-		if (r < 0) {
-			close_pieces(out);
+		int r = open_piece(s, opts, first, &take, o, held, err);
+		if (r < 0)
 			return r;
-		}
 	}
 	return 0;
 }
 
-static int copy_text(const char **text)
+/* A process is stopped once, whatever the number of pieces. */
+static int open_pieces(const struct set *s, const struct tally_counter_opts *opts,
+		       const struct pieces *sizes, uint32_t each, struct pieces *out,
+		       struct tally_error *err)
 {
-	if (*text)
-		*text = strdup(*text);
-	return *text ? 0 : -ENOMEM;
+	struct tally_freeze *held = NULL;
+
+	*out = (struct pieces){ .at = alloc_zeroed(s->members, sizeof(*out->at)) };
+	if (!out->at)
+		return error_nomem(err, "a group");
+	int r = open_all(s, opts, sizes, each, out, &held, err);
+	tally_freeze_close(held);
+	if (r < 0)
+		close_pieces(out);
+	return r;
+}
+
+static bool copy_text(const char **to, const char *text)
+{
+	*to = text ? strdup(text) : NULL;
+	return *to || !text;
+}
+
+/* The target with memory of its own. */
+static bool keep_target(struct set *s, const struct tally_target *target)
+{
+	s->target = *target;
+	s->target.cpus = NULL;
+	s->target.cgroup = NULL;
+	if (target->scope == TALLY_SCOPE_CGROUP && !copy_text(&s->target.cgroup, target->cgroup))
+		return false;
+	if (!target->cpus)
+		return true;
+	int32_t *cpus = calloc(target->cpu_count ? target->cpu_count : 1, sizeof(*cpus));
+	if (cpus)
+		memcpy(cpus, target->cpus, target->cpu_count * sizeof(*cpus));
+	s->target.cpus = cpus;
+	return cpus;
+}
+
+/* The arrays of members are one block: opening is short enough for allocations to be felt. */
+static bool keep_events(struct set *s, struct tally_event *const *events)
+{
+	s->block = alloc_zeroed(s->members, 2 * sizeof(*s->counts) + sizeof(struct tally_event *));
+	if (!s->block)
+		return false;
+	s->counts = s->block;
+	s->carried = s->counts + s->members;
+	s->events = (struct tally_event **)(s->carried + s->members);
+	for (uint32_t i = 0; i < s->members; i++)
+		s->events[i] = events[i];
+	return true;
 }
 
 /* What a later opening needs, which the caller need not keep. */
 static int keep(struct set *s, struct tally_event *const *events, const struct tally_target *target,
 		const struct tally_counter_opts *opts, struct tally_error *err)
 {
-	int32_t *cpus = NULL;
+	struct tally_counter_opts own;
+	int r = options_read(&own, opts, target, err);
 
-	int r = opts_read(&s->opts, sizeof(s->opts), UINT32_MAX, opts, err);
-	bool has_root = r == 0 && s->opts.root;
-	s->opts.size = sizeof(s->opts);
-	if (r < 0 || (has_root && copy_text(&s->opts.root) < 0)) {
-		s->opts.root = NULL;
-		return r < 0 ? r : error_nomem(err, "a counter");
-	}
-	s->target = *target;
-	s->target.cpus = NULL;
-	s->target.cgroup = NULL;
-	if (target->scope == TALLY_SCOPE_CGROUP && target->cgroup) {
-		s->target.cgroup = strdup(target->cgroup);
-		if (!s->target.cgroup)
-			return error_nomem(err, "a counter");
-	}
-	if (target->cpus) {
-		cpus = calloc(target->cpu_count ? target->cpu_count : 1, sizeof(*cpus));
-		if (!cpus)
-			return error_nomem(err, "a counter");
-		memcpy(cpus, target->cpus, target->cpu_count * sizeof(*cpus));
-		s->target.cpus = cpus;
-	}
-	s->events = calloc(s->members, sizeof(*s->events));
-	s->carried = calloc(s->members, sizeof(*s->carried));
-	s->counts = calloc(s->members, sizeof(*s->counts));
-	if (!s->events || !s->carried || !s->counts)
+	if (r < 0)
+		return r;
+	if (tally_event_is_weak(events[0]))
+		own.flags |= TALLY_COUNTER_WEAK;
+	s->opts = own;
+	s->opts.root = NULL;
+	if (!copy_text(&s->opts.root, own.root) || !keep_target(s, target) ||
+	    !keep_events(s, events))
 		return error_nomem(err, "a counter");
-	for (uint32_t i = 0; i < s->members; i++)
-		s->events[i] = events[i];
 	return 0;
 }
 
@@ -157,9 +185,7 @@ void set_close(struct set *s)
 {
 	silence(s);
 	close_pieces(&(struct pieces){ s->pieces, s->pieces_count });
-	free(s->events);
-	free(s->carried);
-	free(s->counts);
+	free(s->block);
 	free((void *)(uintptr_t)s->opts.root);
 	free((void *)(uintptr_t)s->target.cpus);
 	free((void *)(uintptr_t)s->target.cgroup);
@@ -240,22 +266,45 @@ int set_read(struct set *s)
 	return r;
 }
 
+/* Whether the places before it, in the order of places, are of another thread or CPU. */
+static bool is_first_at(const struct opened *o, uint32_t place)
+{
+	const struct tally_place *before = &o->places[place - (place > 0)], *at = &o->places[place];
+
+	return !place || before->tid != at->tid || before->cpu != at->cpu;
+}
+
 int set_read_place(struct set *s, uint32_t place)
 {
-	uint32_t first = 0;
-	int r = 0;
+	const struct opened *first = &s->pieces[0];
+	int r = opened_read_place(&s->pieces[0], place, s->counts);
 
-	for (uint32_t i = 0; r == 0 && i < s->pieces_count; i++) {
-		r = opened_read_place(&s->pieces[i], place, s->counts + first);
-		first += s->pieces[i].members;
+	for (uint32_t i = 1, m = first->members; r == 0 && i < s->pieces_count; i++) {
+		struct opened *o = &s->pieces[i];
+		if (is_first_at(first, place))
+			r = opened_read_at(o, &first->places[place], s->counts + m);
+		else
+			memset(s->counts + m, 0, o->members * sizeof(*s->counts));
+		m += o->members;
 	}
+	return r;
+}
+
+int set_read_member_place(struct set *s, uint32_t member, uint32_t place, struct tally_count *out)
+{
+	uint32_t index;
+	struct opened *o = set_piece(s, member, &index);
+	int r = opened_read_place(o, place, s->counts + (member - index));
+
+	if (r == 0)
+		*out = s->counts[member];
 	return r;
 }
 
 bool set_start_exact(const struct set *s)
 {
 	for (uint32_t i = 0; i < s->pieces_count; i++)
-		if (s->pieces[i].start_inexact)
+		if (s->pieces[i].flags & TALLY_COUNT_START_INEXACT)
 			return false;
 	return true;
 }

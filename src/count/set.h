@@ -20,10 +20,11 @@ enum set_state {
 };
 
 struct set {
+	void *block; /* holds the arrays of members */
 	struct tally_event **events;
 	uint32_t members;
 	struct tally_target target;     /* with memory of its own */
-	struct tally_counter_opts opts; /* likewise */
+	struct tally_counter_opts opts; /* likewise; as options_read() gives them */
 	struct opened *pieces;          /* the members in order, each piece a group of the kernel */
 	uint32_t pieces_count;
 	struct tally_count
@@ -36,7 +37,7 @@ struct set {
 
 /*
  * Opens the events on the target, or nothing; `s` is zeroed by the caller, who closes it when it
- * fails. Errors: opened_open()'s.
+ * fails. Errors: those of options_read() and opened_open().
  */
 int set_open(struct set *s, struct tally_event *const *events, uint32_t members,
 	     const struct tally_target *target, const struct tally_counter_opts *opts,
@@ -59,8 +60,15 @@ int set_disable(struct set *s);
 /* Reads all members into s->counts. */
 int set_read(struct set *s);
 
-/* Reads all members at one place alone; what closed events counted is not part of it. */
+/*
+ * Reads all members at one place of the first piece; what closed events counted is not part of it.
+ * Other pieces may be open at other places: what they have at the same thread and CPU is told at the
+ * first place of these.
+ */
 int set_read_place(struct set *s, uint32_t place);
+
+/* Reads one member at one place of its piece. */
+int set_read_member_place(struct set *s, uint32_t member, uint32_t place, struct tally_count *out);
 
 /* Whether the target stood still while it was attached to. */
 bool set_start_exact(const struct set *s);

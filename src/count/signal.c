@@ -195,7 +195,7 @@ static bool is_of(const struct tally_counter *counter, int fd)
 	const struct opened *o = counter_piece(counter, &index);
 
 	for (uint32_t p = 0; p < o->places_count; p++)
-		if (opened_fd(o, p, index) == fd)
+		if (fd >= 0 && opened_fd(o, p, index) == fd)
 			return true;
 	return false;
 }

@@ -201,11 +201,13 @@ static int modify_places(const struct opened *o, uint32_t index, const struct ta
 			 const struct tally_attr *next)
 {
 	for (uint32_t p = 0; p < o->places_count; p++) {
-		int r = modify_at(opened_fd(o, p, index), next);
+		int fd = opened_fd(o, p, index);
+		int r = fd < 0 ? 0 : modify_at(fd, next);
 		if (r == 0)
 			continue;
 		while (p-- > 0)
-			modify_at(opened_fd(o, p, index), now);
+			if (opened_fd(o, p, index) >= 0)
+				modify_at(opened_fd(o, p, index), now);
 		return r;
 	}
 	return 0;

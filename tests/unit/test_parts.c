@@ -304,6 +304,73 @@ static void a_group_makes_one_of_each_pmu(void)
 	tally_events_free(events);
 }
 
+/* The kernel's groups are { big }, { little } and, of what counts everywhere, one alone. */
+static void pieces_of_a_group_are_read_at_their_own_places(void)
+{
+	struct tally_target process = { .scope = TALLY_SCOPE_PROCESS, .id = 100 };
+	struct tally_events *events = calloc(1, sizeof(*events));
+	const struct tally_place *places;
+	struct tally_count counts[2], one, all[2];
+	uint64_t sums[2] = { 0 };
+
+	make_hybrid(add_event(events, "cycles", 0));
+	add_event(events, "page-faults", 2);
+	struct tally_group *group = open_group(events, &process);
+	require(group != NULL);
+	require(tally_group_split(group, 1, &err) == 0);
+	/* Threads 100 and 101: cycles at two places each, then page-faults at one each. */
+	require(fake.opened == 8 + 6);
+	for (int i = 0; i < 6; i++)
+		give(8 + i, 1u << i, 100, 100);
+	require(tally_group_places(group, &places) == 4);
+	for (uint32_t p = 0; p < 4; p++) {
+		check_int(tally_group_read_place(group, p, counts, 2), 0);
+		check_u64(counts[0].raw, 1u << p);
+		check_u64(counts[1].raw, p % 2 ? 0 : places[p].tid == 100 ? 16 : 32);
+		sums[0] += counts[0].raw;
+		sums[1] += counts[1].raw;
+	}
+	check_int(tally_group_read_place(group, 4, counts, 2), -EINVAL);
+	check_int(tally_group_read(group, all, 2), 0);
+	check_u64(sums[0], all[0].raw);
+	check_u64(sums[1], all[1].raw);
+	/* A member has the places of its piece. */
+	struct tally_counter *faults = tally_group_member(group, 1);
+	check_int(tally_counter_places(faults, NULL), 2);
+	check_int(tally_counter_read_place(faults, 1, &one), 0);
+	check_u64(one.raw, 32);
+	check_int(tally_counter_read_place(faults, 2, &one), -EINVAL);
+	check_int(tally_counter_read_place(tally_group_member(group, 0), 3, &one), 0);
+	check_u64(one.raw, 8);
+	tally_group_close(group);
+	tally_events_free(events);
+}
+
+static void a_member_that_is_not_there_has_no_descriptor(void)
+{
+	struct tally_target self = { .scope = TALLY_SCOPE_SELF };
+	struct tally_events *events = calloc(1, sizeof(*events));
+	uint64_t id = 9;
+	uint32_t program;
+
+	make_hybrid(add_event(events, "cycles", 0));
+	add_part(add_event(events, "cpu_atom/topdown/", 3), "cpu_atom", LITTLE, little, 2, false);
+	struct tally_group *group = open_group(events, &self);
+	require(group != NULL);
+	struct tally_counter *member = tally_group_member(group, 1);
+	check_int(tally_counter_fd(member, 0), -ENOENT);
+	check_int(tally_counter_fd(member, 1), FAKE_FIRST + 2);
+	check_int(tally_counter_id(member, 0, &id), -ENOENT);
+	check_u64(id, 9);
+	check_int(tally_counter_id(member, 1, &id), 0);
+	check_u64(id, 7002);
+	check_int(tally_counter_set_output(member, 0, FAKE_FIRST), -ENOENT);
+	check_int(tally_counter_detach_output(member, 0), -ENOENT);
+	check_int(tally_counter_query_bpf(member, 0, &program, 1), -ENOENT);
+	tally_group_close(group);
+	tally_events_free(events);
+}
+
 static void a_software_leader_leads_on_each_pmu(void)
 {
 	struct tally_target system = { .scope = TALLY_SCOPE_SYSTEM };
@@ -409,6 +476,8 @@ int main(void)
 	tap_run(boxes_are_opened_on_their_cpus_and_never_follow_a_task);
 	tap_run(what_counts_packages_is_opened_once_for_each);
 	tap_run(a_group_makes_one_of_each_pmu);
+	tap_run(pieces_of_a_group_are_read_at_their_own_places);
+	tap_run(a_member_that_is_not_there_has_no_descriptor);
 	tap_run(a_software_leader_leads_on_each_pmu);
 	tap_run(what_cannot_be_one_group_is_refused);
 	tap_run(a_failure_at_the_second_part_closes_all);

@@ -200,6 +200,30 @@ static void a_weak_group_is_split_where_the_kernel_refuses_it(void)
 	}
 }
 
+static void a_process_is_stopped_once_for_all_pieces(void)
+{
+	fake_reset();
+	fake.most_members = 2;
+	struct tally_group *group = open_on(MEMBERS, TALLY_SCOPE_PROCESS, 0);
+	require(group != NULL);
+	check_int(tally_group_pieces(group), 3);
+	check(tally_group_start_exact(group));
+	check_int(fake.seized, 1);
+	check_int(fake.detached, 1);
+	check_int(tally_group_split(group, 1, &err), 0);
+	check_int(fake.seized, 2);
+	check_int(fake.detached, 2);
+	tally_group_close(group);
+	/* And let go when it fails. */
+	fake_reset();
+	fake.most_members = 2;
+	fake.fail_open_at = 5;
+	fake.fail_open_code = -EMFILE;
+	check(open_on(MEMBERS, TALLY_SCOPE_PROCESS, 0) == NULL);
+	check_int(fake.detached, fake.seized);
+	check_int(fake.open, 0);
+}
+
 static void others_are_refused_as_the_kernel_refuses_them(void)
 {
 	fake_reset();
@@ -303,6 +327,7 @@ int main(void)
 	tap_run(a_split_that_fails_leaves_it_whole);
 	tap_run(what_is_followed_is_not_lost_by_a_split);
 	tap_run(a_weak_group_is_split_where_the_kernel_refuses_it);
+	tap_run(a_process_is_stopped_once_for_all_pieces);
 	tap_run(others_are_refused_as_the_kernel_refuses_them);
 	tap_run(members_are_read_one_by_one_where_asked);
 	tap_run(old_kernels_tell_no_lost_of_single_members);
