@@ -43,8 +43,8 @@ struct tally_freeze_opts {
 	 * disk, or in vfork(2) for its child), keeps the others waiting. 0: 200.
 	 */
 	uint32_t wait_ms;
-	uint32_t reserved;
-	const char *root; /* folder above /proc; NULL: the real one. Borrowed for the call. */
+	uint32_t reserved; /* 0 */
+	const char *root;  /* folder above /proc; NULL: the real one. Borrowed for the call. */
 };
 
 /*
@@ -52,8 +52,8 @@ struct tally_freeze_opts {
  * counts as held when the caller is its only thread. Where some cannot be stopped (ptrace is refused,
  * a debugger has them, one waits in the kernel) it succeeds all the same, and tally_freeze_holds()
  * tells. Linux 3.4.
- * Errors: -ESRCH (no such process), -EINVAL (a pid that is not positive), -EACCES and others of
- * reading /proc/PID/task, -ENOMEM. Since: 0.1
+ * Errors: -ESRCH (no such process), -EINVAL (a pid that is not positive, a flag, `reserved`), -E2BIG,
+ * -EACCES and others of reading /proc/PID/task, -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_freeze_open(struct tally_freeze **out, int32_t pid,
 				const struct tally_freeze_opts *opts, struct tally_error *err);

@@ -42,7 +42,7 @@ struct tally_target {
 	int32_t id;          /* a tid or pid, by scope */
 	const int32_t *cpus; /* CPUS, CGROUP: borrowed until the open call returns */
 	uint32_t cpu_count;
-	uint32_t reserved;
+	uint32_t reserved; /* 0, else -EINVAL: initialise it as a whole */
 	/*
 	 * TALLY_SCOPE_CGROUP: a path below the mount of the hierarchy that has the perf_event
 	 * controller ("system.slice/cron.service", with or without a leading slash, as
@@ -52,7 +52,7 @@ struct tally_target {
 };
 
 /*
- * One place where an event is opened: the pid and cpu of perf_event_open(2), -1 being any (or, on
+ * One place where an event is opened; it does not grow. The pid and cpu of perf_event_open(2), -1 being any (or, on
  * CPUs, those of a cgroup), and which part of the event counts there (tally_event_part; in a group
  * the part that the others of this place go with).
  */

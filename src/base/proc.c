@@ -177,6 +177,31 @@ int proc_list_ids(int32_t **list, size_t *count, const char *root, const char *p
 	return 0;
 }
 
+int proc_threads(int32_t **list, size_t *count, const char *root, int32_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	int r = proc_list_ids(list, count, root, path);
+	if (r == 0 && !*count) {
+		free(*list);
+		r = -ESRCH;
+	}
+	return r == -ENOENT ? -ESRCH : r;
+}
+
+/* "tid (comm) state ...": comm may hold anything, so the last parenthesis counts. */
+char proc_thread_state(const char *root, int32_t pid, int32_t tid)
+{
+	char path[64], line[256];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	if (proc_read_line(line, sizeof(line), root, path) < 0)
+		return 'X';
+	const char *end = strrchr(line, ')');
+	return end && end[1] == ' ' ? end[2] : 'X';
+}
+
 static int compare_names(const void *a, const void *b)
 {
 	const char *const *x = a, *const *y = b;

@@ -42,6 +42,18 @@ int proc_online_cpus(int32_t *cpus, size_t room, const char *root);
 int proc_list_ids(int32_t **list, size_t *count, const char *root, const char *path);
 
 /*
+ * The threads of a process, ascending; `*list` is malloc'ed. -ESRCH: there is none, which an ending
+ * process also says for a moment, when its folder is there and empty.
+ */
+int proc_threads(int32_t **list, size_t *count, const char *root, int32_t pid);
+
+/*
+ * The state letter of a thread, proc_pid_stat(5); 'X' when there is none any more. The first thread of
+ * a process stays listed as a zombie ('Z') as long as others run.
+ */
+char proc_thread_state(const char *root, int32_t pid, int32_t tid);
+
+/*
  * The entries of a folder but those that begin with '.', sorted so that numbers in them ascend
  * (box_2 before box_10). 0 or -errno; the list is then empty.
  */

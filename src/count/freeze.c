@@ -83,37 +83,11 @@ TALLY_PRINTF(2, 3) static void blame(struct tally_freeze *f, const char *fmt, ..
 	va_end(ap);
 }
 
-/* The state letter of /proc/PID/task/TID/stat, proc_pid_stat(5); 'X' when there is none any more. */
-static char state_of(const struct tally_freeze *f, int32_t tid)
-{
-	char path[64], line[256];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", f->pid, tid);
-	if (proc_read_line(line, sizeof(line), f->root, path) < 0)
-		return 'X';
-	/* "tid (comm) state ...": comm may hold anything, so the last parenthesis counts. */
-	const char *end = strrchr(line, ')');
-	return end && end[1] == ' ' ? end[2] : 'X';
-}
-
 static bool has_ended(const struct tally_freeze *f, int32_t tid)
 {
-	char state = state_of(f, tid);
+	char state = proc_thread_state(f->root, f->pid, tid);
 
 	return state == 'X' || state == 'Z';
-}
-
-static int list_threads(const struct tally_freeze *f, int32_t **tids, size_t *count)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", f->pid);
-	int r = proc_list_ids(tids, count, f->root, path);
-	if (r == 0 && !*count) { /* an ending process has an empty folder for a moment */
-		free(*tids);
-		r = -ESRCH;
-	}
-	return r == -ENOENT ? -ESRCH : r;
 }
 
 static struct hold *find(struct tally_freeze *f, int32_t tid)
@@ -127,7 +101,7 @@ static struct hold *find(struct tally_freeze *f, int32_t tid)
 /* What a thread that was seized and does not stop has become. */
 static enum hold_state ended_as(const struct tally_freeze *f, const struct hold *h)
 {
-	switch (state_of(f, h->tid)) {
+	switch (proc_thread_state(f->root, f->pid, h->tid)) {
 	case 'Z':
 		return HOLD_ENDED;
 	case 'X':
@@ -178,7 +152,7 @@ static int seize_new(struct tally_freeze *f)
 {
 	int32_t *tids;
 	size_t count;
-	int unsettled = 0, r = list_threads(f, &tids, &count);
+	int unsettled = 0, r = proc_threads(&tids, &count, f->root, f->pid);
 
 	if (r < 0)
 		return r;
@@ -236,7 +210,7 @@ static void give_up(struct tally_freeze *f, bool on_all)
 	vec_each (&f->holds, h) {
 		if (h->state != HOLD_ASKED)
 			continue;
-		char state = state_of(f, h->tid);
+		char state = proc_thread_state(f->root, f->pid, h->tid);
 		if (state != 'D' && !on_all)
 			continue;
 		h->state = HOLD_REFUSED;
@@ -272,7 +246,7 @@ static int hold_oneself(struct tally_freeze *f)
 {
 	int32_t *tids;
 	size_t count;
-	int r = list_threads(f, &tids, &count);
+	int r = proc_threads(&tids, &count, f->root, f->pid);
 
 	if (r < 0)
 		return r;
@@ -375,6 +349,9 @@ int tally_freeze_open(struct tally_freeze **out, int32_t pid, const struct tally
 
 	if (r < 0)
 		return r;
+	if (o.reserved)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "the reserved field of a freeze's options is not 0");
 	if (pid <= 0)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "%d is not a process id: it must be positive", pid);

@@ -98,15 +98,7 @@ static int of_thread(const struct tally_target *target, int32_t tid, bool per_cp
 
 static int scan(struct ids *out, int32_t pid, const char *root)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	int r = proc_list_ids(&out->at, &out->count, root, path);
-	if (r == 0 && !out->count) {
-		free(out->at);
-		r = -ESRCH;
-	}
-	return r == -ENOENT ? -ESRCH : r;
+	return proc_threads(&out->at, &out->count, root, pid);
 }
 
 static bool same(const struct ids *a, const struct ids *b)
@@ -203,6 +195,9 @@ static int of_cpus(const struct tally_target *target, const char *root, struct t
 int target_places(const struct tally_target *target, bool per_cpu, const char *root,
 		  struct tally_place **places, uint32_t *count, struct tally_error *err)
 {
+	if (target->reserved)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "the reserved field of a target is not 0");
 	switch (target->scope) {
 	case TALLY_SCOPE_SELF:
 		return of_thread(target, 0, per_cpu, root, places, count, err);
@@ -243,19 +238,12 @@ bool target_may_shrink(const struct tally_target *target)
 	return target->scope == TALLY_SCOPE_PROCESS;
 }
 
-/*
- * Whether a thread has ended and is still listed: the first thread of a process is, as long as
- * others run. "tid (comm) state ...": comm may hold anything, so the last parenthesis counts.
- */
+/* The first thread of a process that has ended is listed as long as others run. */
 static bool has_ended(int32_t pid, int32_t tid, const char *root)
 {
-	char path[64], line[256];
+	char state = proc_thread_state(root, pid, tid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
-	if (proc_read_line(line, sizeof(line), root, path) < 0)
-		return true;
-	const char *end = strrchr(line, ')');
-	return end && end[1] == ' ' && (end[2] == 'Z' || end[2] == 'X');
+	return state == 'X' || state == 'Z';
 }
 
 int target_grew(const struct tally_target *target, const char *root,

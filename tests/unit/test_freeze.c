@@ -310,6 +310,7 @@ static void no_process_and_no_pid_are_errors(void)
 {
 	struct tally_freeze *freeze = NULL;
 	struct tally_freeze_opts flags = { .size = sizeof(flags), .flags = 1 };
+	struct tally_freeze_opts reserved = { .size = sizeof(reserved), .reserved = 1 };
 
 	make(NULL, 0);
 	check(open_it() == NULL);
@@ -319,6 +320,7 @@ static void no_process_and_no_pid_are_errors(void)
 	check_int(tally_freeze_open(&freeze, 0, NULL, &err), -EINVAL);
 	check_int(tally_freeze_open(&freeze, -5, NULL, &err), -EINVAL);
 	check_int(tally_freeze_open(&freeze, PID, &flags, &err), -EINVAL);
+	check_int(tally_freeze_open(&freeze, PID, &reserved, &err), -EINVAL);
 	check(freeze == NULL);
 	tally_freeze_close(NULL);
 }

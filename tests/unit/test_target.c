@@ -148,6 +148,10 @@ static void a_process_that_is_gone_is_esrch(void)
 
 static void bad_ids_and_scopes_are_einval(void)
 {
+	struct tally_target reserved = { .scope = TALLY_SCOPE_SELF, .reserved = 1 };
+
+	check_int(target_places(&reserved, false, root.path, &places, &count, &err), -EINVAL);
+	check_has(err.text, "reserved");
 	check_int(list(TALLY_SCOPE_THREAD, 0, false), -EINVAL);
 	check_int(list(TALLY_SCOPE_PROCESS, -1, false), -EINVAL);
 	check_int(list(TALLY_SCOPE_COMMAND, 0, false), -EINVAL);
