@@ -29,15 +29,15 @@ struct mount_line {
 	char folder[PATH_MAX], type[32], options[1024];
 };
 
-/* White space and backslashes in a folder's name are octal: \040. */
+/* White space and backslashes in a folder's name are three octal digits: \040. */
 static void unescape(char *text)
 {
 	char *to = text;
 
 	for (const char *from = text; *from; to++) {
-		unsigned code;
-		if (*from == '\\' && sscanf(from + 1, "%3o", &code) == 1 && code < 256) {
-			*to = (char)code;
+		if (*from == '\\' && from[1] >= '0' && from[1] <= '3' &&
+		    strspn(from + 1, "01234567") >= 3) {
+			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
 			from += 4;
 		} else {
 			*to = *from++;

@@ -47,6 +47,21 @@ static void a_path_is_below_the_mount_that_has_the_controller(void)
 	check_str(opened(OWN_FOLDER, "a"), "/my groups/a");
 }
 
+/* The kernel escapes backslashes, too; but the file may be somebody's under a root of his own. */
+static void what_is_no_escape_is_left_as_it_is(void)
+{
+	static const char *const folders[] = { "/my\\", "/my\\0", "/my\\04", "/my\\400",
+					       "/my\\x40" };
+	char line[64];
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		snprintf(line, sizeof(line), "cgroup2 %s cgroup2 rw 0 0\n", folders[i]);
+		check_str(opened(line, "a"), "");
+		check_int(err.code, -ENOENT);
+		check_has(err.text, folders[i]);
+	}
+}
+
 static void a_leading_slash_is_a_folder_or_a_path(void)
 {
 	check_str(opened(UNIFIED, "/sys/fs/cgroup/system.slice"), "/sys/fs/cgroup/system.slice");
@@ -113,6 +128,7 @@ int main(void)
 		return 1;
 	}
 	tap_run(a_path_is_below_the_mount_that_has_the_controller);
+	tap_run(what_is_no_escape_is_left_as_it_is);
 	tap_run(a_leading_slash_is_a_folder_or_a_path);
 	tap_run(the_nearest_is_named);
 	tap_run(other_failures_are_told);
