@@ -26,6 +26,7 @@ struct doubt {
 	const struct tally_count *count;
 	struct tally_error *err;
 	const char *name, *watchdog;
+	int64_t online_cpus; /* TALLY_SYSTEM_UNKNOWN where it is not known */
 };
 
 /* Software and probes have no counters that they could lack. */
@@ -131,7 +132,8 @@ static int explain_doubt(const struct doubt *d)
 	if (d->count->enabled_ns < TURN_NS)
 		return explain_short(d);
 	tally_event_part(event, 0, &part);
-	if (tally_event_parts(event) == 1 && part.cpu_count)
+	/* A PMU of the cores lists its CPUs also where it has all (arm64). */
+	if (tally_event_parts(event) == 1 && part.cpu_count && part.cpu_count < d->online_cpus)
 		return explain_other_cpus(d, &part);
 	return explain_contention(d);
 }
@@ -152,6 +154,7 @@ int never_ran_explain(const struct set *s, uint32_t first, uint32_t count,
 			.count = &counts[i],
 			.err = err,
 			.name = tally_event_name(s->events[first + i]),
+			.online_cpus = known ? system.online_cpus : TALLY_SYSTEM_UNKNOWN,
 			.watchdog = watchdog ? " (kernel.nmi_watchdog=1 takes one: 'sudo sysctl "
 					       "kernel.nmi_watchdog=0' frees it)"
 					     : "",

@@ -4,6 +4,7 @@
 
 #include <tally/group.h>
 
+#include "event/event.h"
 #include "fakeperf.h"
 #include "fakeroot.h"
 #include "tap.h"
@@ -75,6 +76,24 @@ static void lone_events_have_their_causes(void)
 	check_explained(3, TALLY_SCOPE_SELF, reading(0, 0, -EPERM), -EPERM, strerror(EPERM));
 }
 
+/* A PMU of the cores names its CPUs also where it has all that there are, as on arm64. */
+static void other_cpus_are_to_blame_only_where_there_are_some(void)
+{
+	struct event_part *part = vec_push(&tally_events_at(events, 3)->parts);
+
+	part->type = 8;
+	snprintf(part->pmu, sizeof(part->pmu), "armv8_pmuv3_0");
+	part->cpus = calloc(3, sizeof(*part->cpus));
+	for (int32_t i = 0; i < 3; i++)
+		part->cpus[i] = i;
+	part->cpu_count = 3;
+	check_explained(3, TALLY_SCOPE_SELF, reading(10 * MS, 0, 0), -EBUSY, "others hold");
+	part->cpu_count = 2;
+	check_explained(3, TALLY_SCOPE_SELF, reading(10 * MS, 0, 0), -ENODATA, "2 CPUs of its PMU");
+	free(part->cpus);
+	tally_events_at(events, 3)->parts.count = 0;
+}
+
 static void a_group_is_too_large_by_its_hardware_members(void)
 {
 	struct tally_target self = { .scope = TALLY_SCOPE_SELF };
@@ -122,6 +141,7 @@ int main(void)
 	}
 	tap_run(what_ran_needs_no_words);
 	tap_run(lone_events_have_their_causes);
+	tap_run(other_cpus_are_to_blame_only_where_there_are_some);
 	tap_run(a_group_is_too_large_by_its_hardware_members);
 	tap_run(the_watchdog_is_named_only_where_it_runs);
 	fakeroot_remove(&root);
