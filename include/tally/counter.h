@@ -33,7 +33,10 @@ TALLY_BEGIN_DECLS
 
 struct tally_counter;
 
-/* Those that contradict each other, or that the scope has no use for, are refused in words. */
+/*
+ * Those that contradict each other are refused in words, as those of tasks are on CPUs. What a flag
+ * is not for, by its words here, it leaves as it is.
+ */
 enum tally_counter_flags {
 	TALLY_COUNTER_ENABLED = 1u << 0, /* count from the open on; the default is disabled */
 	TALLY_COUNTER_NO_INHERIT =
@@ -92,13 +95,14 @@ struct tally_counter_opts {
 	uint64_t sig_data; /* with SIGTRAP */
 	/* PROCESS: it is being held still for several counters. NULL: held for this one alone. */
 	const struct tally_freeze *freeze;
-	int32_t clockid; /* with USE_CLOCKID: a clock of clock_gettime(2) */
-	uint32_t reserved;
+	int32_t clockid;   /* with USE_CLOCKID: a clock of clock_gettime(2) */
+	uint32_t reserved; /* 0 */
 };
 
 /*
  * Opens the event on every place of the target, or none. It stays disabled, but for a COMMAND,
- * whose exec enables it, and with TALLY_COUNTER_ENABLED. `event` must outlive the counter.
+ * whose exec enables it, and with TALLY_COUNTER_ENABLED. `event` must outlive the counter, the target
+ * and the options need not.
  * What the kernel granted stands in the event afterwards; of an event of several parts, that of the
  * first part that was opened.
  *
@@ -162,7 +166,8 @@ TALLY_API int tally_counter_read(struct tally_counter *counter, struct tally_cou
 
 /*
  * Reads one place alone, by its index in tally_counter_places(). Parts of an event are not joined:
- * on a CPU with two kinds of cores a thread has a place for each kind.
+ * on a CPU with two kinds of cores a thread has a place for each kind. What was counted there before
+ * it was opened anew (tally_counter_generation) is in the whole reading only.
  * Errors: -EINVAL (no such place), those of tally_counter_read. Since: 0.1
  */
 TALLY_API int tally_counter_read_place(struct tally_counter *counter, uint32_t place,
@@ -178,13 +183,17 @@ TALLY_API int tally_counter_read_place(struct tally_counter *counter, uint32_t p
 TALLY_API int tally_counter_fast(struct tally_counter *counter, struct tally_fast *out,
 				 struct tally_error *err);
 
-/* The places, and the file descriptor at each, for what this API lacks. Borrowed. Since: 0.1 */
+/*
+ * The places, and the file descriptor at each, for what this API lacks. Borrowed, until it is closed
+ * or opened anew. Errors of the descriptor: -EINVAL beyond the places; -ENOENT where the member of a
+ * group has no part, as its PMU is that of other places. Since: 0.1
+ */
 TALLY_API uint32_t tally_counter_places(const struct tally_counter *counter,
 					const struct tally_place **places);
 TALLY_API int tally_counter_fd(const struct tally_counter *counter, uint32_t place);
 
 /*
- * The kernel's id of the event at a place, as records carry it. Errors: -EINVAL beyond the places.
+ * The kernel's id of the event at a place, as records carry it. Errors: those of tally_counter_fd().
  * Since: 0.1
  */
 TALLY_API int tally_counter_id(const struct tally_counter *counter, uint32_t place, uint64_t *id);
@@ -221,7 +230,7 @@ TALLY_API int tally_counter_set_period(struct tally_counter *counter, uint64_t p
  * that they share it. That event must be mapped, and count on the same CPU or, where neither is
  * bound to one, the same task; use the same clock; and not write backward where this one does not.
  * This one must not be mapped itself. Detaching ends that; samples then go nowhere.
- * Errors: -EINVAL when one of these does not hold, and beyond the places; -EBADF. Since: 0.1
+ * Errors: -EINVAL when one of these does not hold; -EBADF; those of tally_counter_fd(). Since: 0.1
  */
 TALLY_API int tally_counter_set_output(struct tally_counter *counter, uint32_t place, int ring_fd);
 TALLY_API int tally_counter_detach_output(struct tally_counter *counter, uint32_t place);
@@ -260,7 +269,7 @@ TALLY_API int tally_counter_set_bpf(struct tally_counter *counter, int prog_fd);
  * The ids of the BPF programs on the tracepoint that it counts, those of others too. Returns
  * how many there are, of which at most `room` are written (`ids` may be NULL for 0). Needs Linux
  * 4.16 and CAP_PERFMON.
- * Errors: -EINVAL (another kind of event), -EPERM. Since: 0.1
+ * Errors: -EINVAL (another kind of event), -EPERM; those of tally_counter_fd(). Since: 0.1
  */
 TALLY_API int tally_counter_query_bpf(const struct tally_counter *counter, uint32_t place,
 				      uint32_t *ids, uint32_t room);

@@ -55,8 +55,12 @@
 
 TALLY_BEGIN_DECLS
 
-struct tally_events; /* a list of events; owns them */
-struct tally_event;  /* one event of a list; lives as long as the list */
+/*
+ * A list of events; owns them. Opening an event writes to it what was granted, so threads that open
+ * from one list do it one after the other.
+ */
+struct tally_events;
+struct tally_event; /* one event of a list; lives as long as the list */
 
 /* What may be given up, in this order, when the kernel refuses an event. Bits. */
 enum tally_fallback {
@@ -76,8 +80,8 @@ enum tally_fallback {
 struct tally_events_opts {
 	uint32_t size, flags;
 	uint32_t fallback; /* enum tally_fallback; 0: give up nothing but newer bits */
-	uint32_t reserved;
-	const char *root; /* folder above /sys and /proc; NULL: the real one. Borrowed. */
+	uint32_t reserved; /* 0 */
+	const char *root;  /* folder above /sys and /proc; NULL: the real one. Borrowed. */
 	/*
 	 * Folder of vendors' event tables in perf's JSON: one with a mapfile.csv and a folder for
 	 * each CPU model, as tools/perf/pmu-events/arch/x86 of the kernel, or a model's folder
@@ -90,7 +94,7 @@ struct tally_events_opts {
  * Parses a list of events: names separated by commas or white space, `{a,b}` a group whose first
  * member leads, modifiers behind a name or a closing brace. `*out` is yours to free.
  * Errors: -EINVAL with the column and, when a name is merely unknown, the nearest one that exists
- * (TALLY_CAUSE_SYNTAX, _UNKNOWN; _UNSUPPORTED for what no PMU has, as writes of an instruction
+ * (TALLY_CAUSE_SYNTAX, _UNKNOWN; _ARGUMENT without a text or for the options; _UNSUPPORTED for what no PMU has, as writes of an instruction
  * cache, or this one has not, as more bits than a field; _NO_PMU for those of the cores where the
  * machine shows none; _IO when sysfs cannot be understood; _LIMIT beyond 4096 events, or 256 terms);
  * -ENOENT, -EACCES and others when tracefs, a probed file or the tables cannot be read (-ENOENT too
@@ -102,7 +106,8 @@ TALLY_API int tally_events_parse(struct tally_events **out, const char *text,
 
 /*
  * A list of one event from an attr of your own. `name` is copied; NULL gives it a name by its type
- * and config. Errors: -EINVAL, -ENOMEM. Since: 0.1
+ * and config. Errors: -EINVAL (no attr, or one of a size that cannot be, or with a field that this
+ * library does not know), -E2BIG, -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_events_new(struct tally_events **out, const char *name,
 			       const struct tally_attr *attr, const struct tally_events_opts *opts,

@@ -38,11 +38,14 @@ TALLY_API uint32_t tally_group_size(const struct tally_group *group);
  */
 TALLY_API struct tally_counter *tally_group_member(struct tally_group *group, uint32_t i);
 
-/* Starts, stops counting of all members, at once on each place. Since: 0.1 */
+/*
+ * Starts, stops counting of all members, at once on each place. All places are tried; the first
+ * error is told. Errors: -errno of ioctl(2). Since: 0.1
+ */
 TALLY_API int tally_group_enable(struct tally_group *group);
 TALLY_API int tally_group_disable(struct tally_group *group);
 
-/* Makes now the zero of later readings, as tally_counter_reset. Since: 0.1 */
+/* Makes now the zero of later readings, as tally_counter_reset; its errors. Since: 0.1 */
 TALLY_API int tally_group_reset(struct tally_group *group);
 
 /*
@@ -52,14 +55,18 @@ TALLY_API int tally_group_reset(struct tally_group *group);
 TALLY_API int tally_group_read(struct tally_group *group, struct tally_count *counts,
 			       uint32_t room);
 
-/* The places, as tally_counter_places. Borrowed. Since: 0.1 */
+/*
+ * The places, as tally_counter_places; of a group that is split those of its first piece. Borrowed.
+ * Since: 0.1
+ */
 TALLY_API uint32_t tally_group_places(const struct tally_group *group,
 				      const struct tally_place **places);
 
 /*
  * Reads all members at one place alone, as tally_counter_read_place. A member that is not counted
- * there (its PMU is another part's) reads 0 of no time. Errors: -EINVAL (no such place), those of
- * tally_group_read. Since: 0.1
+ * there (its PMU is another part's) reads 0 of no time. Members of further pieces of a split group,
+ * which may have other places, are told whole at the first place of each thread and CPU. Errors:
+ * -EINVAL (no such place), those of tally_group_read. Since: 0.1
  */
 TALLY_API int tally_group_read_place(struct tally_group *group, uint32_t place,
 				     struct tally_count *counts, uint32_t room);

@@ -66,6 +66,7 @@ enum tally_metric_flags {
 	TALLY_METRIC_WHOLE_CORES = 1u << 1,
 };
 
+/* Texts are borrowed for the call; they are copied. */
 struct tally_metric_opts {
 	uint32_t size, flags;    /* enum tally_metric_flags */
 	double scale;            /* what the formula's value is multiplied with; 0: 1 */

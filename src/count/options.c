@@ -19,7 +19,7 @@
 /* The kernel lets these pass on CPUs, where no task starts another or execs, and does nothing. */
 #define OF_TASKS                                                                              \
 	(FLAG(INHERIT) | FLAG(INHERIT_THREAD) | FLAG(REMOVE_ON_EXEC) | FLAG(ENABLE_ON_EXEC) | \
-	 FLAG(SIGTRAP) | FLAG(NO_STOP) | FLAG(NO_INHERIT))
+	 FLAG(SIGTRAP) | FLAG(NO_STOP))
 
 /* What the library decides by the options and the target, whatever the event's attr has. */
 #define OWN_FLAGS                                                               \
@@ -59,8 +59,7 @@ static void imply(struct tally_counter_opts *o, const struct tally_target *targe
 static int check_flags(const struct tally_counter_opts *o, const struct tally_target *target,
 		       struct tally_error *err)
 {
-	/* NO_INHERIT was always taken and is true there. */
-	if (target_is_cpus(target) && o->flags & OF_TASKS & ~FLAG(NO_INHERIT))
+	if (target_is_cpus(target) && o->flags & OF_TASKS)
 		return refuse(err, "INHERIT, REMOVE_ON_EXEC, ENABLE_ON_EXEC, SIGTRAP and NO_STOP "
 				   "are for tasks; CPUs neither start threads nor exec");
 	for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++)

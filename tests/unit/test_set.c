@@ -285,6 +285,27 @@ static void old_kernels_tell_no_lost_of_single_members(void)
 	tally_group_close(group);
 }
 
+/* It was off before the exec, since it was disabled, and stays so. */
+static void what_the_exec_did_not_enable_it_does_not_enable_later(void)
+{
+	fake_reset();
+	struct tally_group *group = open_on(0, TALLY_SCOPE_COMMAND, TALLY_COUNTER_ENABLED);
+	require(group != NULL);
+	check(!(fake_nth(0)->attr.flags & TALLY_ATTR_ENABLE_ON_EXEC));
+	check_int(tally_group_disable(group), 0);
+	require(tally_group_split(group, 3, &err) == 0);
+	check(!(fake_nth(5)->attr.flags & TALLY_ATTR_ENABLE_ON_EXEC));
+	check(!fake_nth(5)->on);
+	tally_group_close(group);
+	/* Without ENABLED it is the exec that does. */
+	group = open_on(0, TALLY_SCOPE_COMMAND, 0);
+	require(group != NULL);
+	require(tally_group_split(group, 3, &err) == 0);
+	check(fake_nth(fake.opened - 1)->open);
+	check(fake_nth(fake.opened - 5)->attr.flags & TALLY_ATTR_ENABLE_ON_EXEC);
+	tally_group_close(group);
+}
+
 static void targets_need_not_be_kept(void)
 {
 	int32_t *cpus = malloc(2 * sizeof(*cpus));
@@ -331,6 +352,7 @@ int main(void)
 	tap_run(others_are_refused_as_the_kernel_refuses_them);
 	tap_run(members_are_read_one_by_one_where_asked);
 	tap_run(old_kernels_tell_no_lost_of_single_members);
+	tap_run(what_the_exec_did_not_enable_it_does_not_enable_later);
 	tap_run(targets_need_not_be_kept);
 	fakeroot_remove(&root);
 	tally_events_free(events);
