@@ -69,7 +69,7 @@ static int visit(const struct visitor *v, struct tally_metric *m)
 
 static int visit_builtin(const struct visitor *v, const struct metric_builtin *b)
 {
-	struct tally_metric *m;
+	struct tally_metric *m = NULL;
 	int r = make_builtin(&m, b, v->opts, v->where, v->err);
 
 	return r < 0 ? r : visit(v, m);

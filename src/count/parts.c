@@ -21,7 +21,7 @@ static uint32_t widest(struct tally_event *const *events, uint32_t members)
 	struct tally_event_part part;
 	uint32_t best = 0, most = 0;
 
-	for (uint32_t m = 0; m < members; m++) {
+	for (uint32_t m = 0; members > 1 && m < members; m++) {
 		uint32_t parts = tally_event_parts(events[m]);
 		/* Of those with one part, one that counts on some CPUs alone goes first. */
 		uint32_t weight = parts * 2 + (tally_event_part(events[m], 0, &part) && part.cpus);
@@ -102,29 +102,50 @@ static int check_tasks(const struct parts *p, struct tally_error *err)
 	return 0;
 }
 
-int parts_init(struct parts *p, struct tally_event *const *events, uint32_t members,
-	       const struct tally_target *target, struct tally_error *err)
+static int make_layers(struct parts *p, struct tally_error *err)
 {
+	uint32_t members = p->members;
 	struct tally_event_part beside;
 
-	p->events = events;
-	p->members = members;
-	p->spine = members > 1 ? widest(events, members) : 0;
-	p->layers = tally_event_parts(events[p->spine]);
-	p->per_package = tally_event_per_package(events[0]);
 	p->of = alloc_zeroed((size_t)p->layers * members, sizeof(*p->of));
 	if (!p->of)
 		return error_nomem(err, "the parts of an event");
 	for (uint32_t l = 0; l < p->layers; l++) {
-		if (members > 1)
-			tally_event_part(events[p->spine], l, &beside);
+		tally_event_part(p->events[p->spine], l, &beside);
 		for (uint32_t m = 0; m < members; m++)
-			p->of[(size_t)l * members + m] = m == p->spine
-								 ? l
-								 : part_beside(events[m], &beside);
+			p->of[(size_t)l * members + m] = m == p->spine ? l
+								       : part_beside(p->events[m],
+										     &beside);
 	}
-	int r = target_is_cpus(target) ? 0 : check_tasks(p, err);
-	return r == 0 && members > 1 ? check_layers(p, err) : r;
+	return 0;
+}
+
+/* What nearly all events are: one part, alone, wherever the target is. */
+static bool is_plain(const struct parts *p)
+{
+	struct tally_event_part part = { .cpus = NULL };
+
+	tally_event_part(p->events[0], 0, &part);
+	return p->members == 1 && p->layers == 1 && !p->per_package && !part.cpus && !part.per_cpu;
+}
+
+int parts_init(struct parts *p, struct tally_event *const *events, uint32_t members,
+	       const struct tally_target *target, struct tally_error *err)
+{
+	p->events = events;
+	p->members = members;
+	p->spine = widest(events, members);
+	p->layers = tally_event_parts(events[p->spine]);
+	p->per_package = tally_event_per_package(events[0]);
+	p->plain = is_plain(p);
+	if (p->plain) {
+		p->of = &p->first;
+		return 0;
+	}
+	int r = make_layers(p, err);
+	if (r == 0 && !target_is_cpus(target))
+		r = check_tasks(p, err);
+	return r == 0 ? check_layers(p, err) : r;
 }
 
 bool parts_of(const struct parts *p, uint32_t layer, uint32_t member, struct tally_event_part *out)
@@ -188,18 +209,10 @@ static int counts_nowhere(const struct parts *p, struct tally_error *err)
 		name, part.cpus[0], part.cpu_count);
 }
 
-/* One layer that counts everywhere: the target's places are those where it is opened. */
-static bool is_everywhere(const struct parts *p)
-{
-	struct tally_event_part part;
-
-	return p->layers == 1 && !p->per_package && parts_of(p, 0, p->spine, &part) && !part.cpus;
-}
-
 int parts_spread(const struct parts *p, const char *root, struct tally_place **list,
 		 uint32_t *count, struct tally_error *err)
 {
-	if (is_everywhere(p))
+	if (p->plain)
 		return 0;
 	size_t room = (size_t)*count * p->layers;
 	/* As many as target_places() allows; keeps products with members within size_t. */
@@ -247,6 +260,7 @@ uint64_t parts_fds(const struct parts *p, const struct tally_place *list, uint32
 
 void parts_done(struct parts *p)
 {
-	free(p->of);
+	if (p->of != &p->first)
+		free(p->of);
 	p->of = NULL;
 }

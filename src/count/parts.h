@@ -18,12 +18,14 @@ struct parts {
 	uint32_t *of;     /* [layer * members + member]: the member's part, PART_NONE: not there */
 	uint32_t spine;   /* the member that the layers follow: it has a part in each */
 	bool per_package; /* one CPU of each package is enough */
+	bool plain;       /* one event of one part: its places are the target's */
+	uint32_t first;   /* what `of` points to then: its part 0 */
 	struct tally_event *const *events;
 };
 
 /*
  * Finds the layers of a group, or of one event, for a target. `p` is zeroed by the caller, who calls
- * parts_done() in any case; `events` must outlive it.
+ * parts_done() in any case and does not move it; `events` must outlive it.
  * Errors: -EINVAL (they cannot be one group; what counts CPUs or packages cannot follow a task),
  * -ENOMEM; explained.
  */

@@ -102,7 +102,7 @@ static void what_libpfm_refuses(void)
 /* Whose name libpfm4 knows too stays the kernel's. */
 static void generic_names_stay_the_kernels(void)
 {
-	struct tally_attr attr;
+	struct tally_attr attr = { 0 };
 
 	check_int(parse("cycles", &attr), 0);
 	check_u64(attr.type, TALLY_TYPE_HARDWARE);
