@@ -45,14 +45,6 @@ def same(got, want, what="it"):
     assert got == want, f"{what} is {got!r}, not {want!r}"
 
 
-def comes_out(measure, want, what, tries=4):
-    """Some measurement is exact: on a loaded machine a whole series of runs may be disturbed."""
-    got = [measure()]
-    while got[-1] != want and len(got) < tries:
-        got.append(measure())
-    same(got[-1], want, f"{what}, of {got}")
-
-
 def has(text, part):
     assert part in text, f"no {part!r} in {text!r}"
 
