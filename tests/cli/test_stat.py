@@ -152,10 +152,11 @@ def page_faults_are_those_of_perf():
 
 @test
 def context_switches_are_those_of_perf():
-    # Each child is waited for: at least a switch each, and a few by chance.
-    ours = tally_count("context-switches", TOUCH, "0", "0", "20")
-    theirs = perf_count("context-switches", TOUCH, "0", "0", "20")
-    assert abs(ours - theirs) <= 5, (ours, theirs)
+    # Each child is waited for: a switch each, and more by chance, so the quietest of some runs by turns.
+    pairs = [(tally_count("context-switches", TOUCH, "0", "0", "20"),
+              perf_count("context-switches", TOUCH, "0", "0", "20")) for _ in range(RUNS)]
+    ours, theirs = min(p[0] for p in pairs), min(p[1] for p in pairs)
+    assert ours >= 20 and abs(ours - theirs) <= 5, pairs
 
 
 @test

@@ -11,7 +11,7 @@ import time
 
 from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test
 
-RUNS = 5
+RUNS = 10
 EVENTS = "page-faults,cpu-clock,dummy"
 
 
