@@ -320,7 +320,7 @@ struct tally_record {
  * Decodes the record that begins at `bytes`, of which `len` are there.
  *   out_size  sizeof *out, as the caller compiled it, so that the struct may grow.
  * Returns the record's size, which leads to the next one. User record types (64 and above) have no
- * sample_id. Pointers in `*out` point into `bytes`.
+ * sample_id. Pointers in `*out` point into `bytes`. After an error `*out` holds nothing of use.
  * Errors: -EAGAIN when `len` is shorter than the record (or its header); -EBADMSG when the record
  * contradicts itself: a size below 8, fields beyond its end, a text without NUL. Since: 0.1
  */

@@ -292,43 +292,67 @@ decode_short(const unsigned char *at, bool swapped, unsigned kind, unsigned char
 }
 
 /*
- * Decodes the fields that are `present`. Inlined, and the cursor kept in locals: the stores through
+ * Decodes a field if it is `present`. Inlined, and the cursor `at` kept in a local: the stores through
  * `to` may alias anything, so that one in memory would be read again for each field.
  */
 static inline __attribute__((always_inline)) int
-decode_fields(struct input *in, const struct shape *shape, uint64_t present,
-	      const struct tally_layout *layout, struct tally_record *rec)
+decode_field(struct input *in, const unsigned char **at, const struct field *f, uint64_t present,
+	     const struct tally_layout *layout, struct tally_record *rec)
+{
+	unsigned char *to = (unsigned char *)rec + f->at;
+
+	if (!(f->when & present))
+		return 0;
+	if (f->kind > BYTES) {
+		in->at = *at;
+		int r = decode_kinds[f->kind](in, layout, rec, to);
+		*at = in->at;
+		return r;
+	}
+	if (in->end - *at < 8)
+		return -EBADMSG;
+	decode_short(*at, in->swapped, f->kind, to);
+	*at += 8;
+	return 0;
+}
+
+static int decode_fields(struct input *in, const struct shape *shape, uint64_t present,
+			 const struct tally_layout *layout, struct tally_record *rec)
 {
 	const unsigned char *at = in->at;
-	bool swapped = in->swapped;
 
 	for (size_t i = 0; i < shape->count; i++) {
-		const struct field *f = &shape->fields[i];
-		unsigned char *to = (unsigned char *)rec + f->at;
-
-		if (!(f->when & present))
-			continue;
-		if (f->kind > BYTES) {
-			in->at = at;
-			int r = decode_kinds[f->kind](in, layout, rec, to);
-			if (r < 0)
-				return r;
-			at = in->at;
-			continue;
-		}
-		if (in->end - at < 8)
-			return -EBADMSG;
-		decode_short(at, swapped, f->kind, to);
-		at += 8;
+		int r = decode_field(in, &at, &shape->fields[i], present, layout, rec);
+		if (r < 0)
+			return r;
 	}
 	in->at = at;
 	return 0;
 }
 
-static inline const struct shape *sample_shape(const struct tally_layout *layout)
+static const struct field head_fields[] = { SAMPLE_WORDS, SAMPLE_CHAIN };
+#define HEAD_SIZE offsetof(struct tally_record_sample, rest)
+
+static inline bool is_head(const struct tally_layout *layout)
 {
-	return layout->sample_type & ~HEAD_BITS ? record_shape(TALLY_RECORD_SAMPLE)
-						: &record_sample_head;
+	return !(layout->sample_type & ~HEAD_BITS);
+}
+
+/* The same with all rows known: nothing of the table is left to be read. */
+static inline int decode_head(struct input *in, const struct tally_layout *layout,
+			      struct tally_record *rec)
+{
+	const unsigned char *at = in->at;
+
+#pragma GCC unroll 16
+	for (size_t i = 0; i < ARRAY_SIZE(head_fields); i++) {
+		int r = decode_field(in, &at, &head_fields[i], layout->sample_type, layout, rec);
+		if (r < 0)
+			return r;
+	}
+	in->at = at;
+	rec->id.has = (uint32_t)(layout->sample_type & TRAILER_BITS);
+	return 0;
 }
 
 static int decode_sample_as(const struct tally_layout *layout, struct input *in,
@@ -339,7 +363,7 @@ static int decode_sample_as(const struct tally_layout *layout, struct input *in,
 	/* A read block of unknown shape hides where what follows begins. */
 	if (type & TALLY_SAMPLE_READ && layout->read_format & ~KNOWN_READ_FORMAT)
 		known &= BEFORE_COUNTS;
-	int r = decode_fields(in, sample_shape(layout), type & known, layout, rec);
+	int r = decode_fields(in, record_shape(TALLY_RECORD_SAMPLE), type & known, layout, rec);
 	if (r < 0)
 		return r;
 	rec->id.has = (uint32_t)(type & TRAILER_BITS);
@@ -433,37 +457,66 @@ static int decode_other(const struct tally_layout *layout, struct input *in,
 	return r;
 }
 
-int tally_record_decode(const struct tally_layout *layout, const void *bytes, size_t len,
-			struct tally_record *out, size_t out_size)
+/* Decodes into `rec`, of which what is behind the record's own fields is not written. The size. */
+static inline __attribute__((always_inline)) int decode_record(const struct tally_layout *layout,
+							       const unsigned char *at, size_t len,
+							       struct tally_record *rec,
+							       size_t *used)
 {
-	const unsigned char *at = bytes;
 	bool swapped = layout->swapped;
 
 	if (len < RECORD_HEADER)
 		return -EAGAIN;
-	struct tally_record rec;
-	rec.type = load_u32(at, swapped);
-	rec.misc = load_u16(at + 4, swapped);
-	rec.size = load_u16(at + 6, swapped);
-	rec.bytes = bytes;
-	rec.id = (struct tally_sample_id){ .pid = -1, .tid = -1, .cpu = -1 };
-	rec.swapped = swapped;
-	if (rec.size < RECORD_HEADER)
+	uint32_t type = load_u32(at, swapped);
+	uint16_t size = load_u16(at + 6, swapped);
+	if (size < RECORD_HEADER)
 		return -EBADMSG;
-	if (len < rec.size)
+	if (len < size)
 		return -EAGAIN;
-	bool sample = rec.type == TALLY_RECORD_SAMPLE;
-	size_t body = (sample ? sample_shape(layout) : record_shape(rec.type))->size;
-	size_t used = offsetof(struct tally_record, mmap) + body;
-	memset(&rec.mmap, 0, body);
-	struct input in = { at + RECORD_HEADER, at + rec.size, swapped };
-	int r = sample ? decode_sample(layout, &in, &rec) : decode_other(layout, &in, &rec);
+	rec->type = type;
+	rec->misc = load_u16(at + 4, swapped);
+	rec->size = size;
+	rec->bytes = at;
+	rec->id = (struct tally_sample_id){ .pid = -1, .tid = -1, .cpu = -1 };
+	rec->swapped = swapped;
+	bool sample = type == TALLY_RECORD_SAMPLE, head = sample && is_head(layout);
+	size_t body = head ? HEAD_SIZE : record_shape(type)->size;
+	memset(&rec->mmap, 0, body);
+	*used = offsetof(struct tally_record, mmap) + body;
+	struct input in = { at + RECORD_HEADER, at + size, swapped };
+	int r = head     ? decode_head(&in, layout, rec)
+		: sample ? decode_sample(layout, &in, rec)
+			 : decode_other(layout, &in, rec);
 	if (r < 0)
 		return r;
-	rec.leftover = (uint32_t)left(&in);
-	if (used > out_size)
-		used = out_size;
-	memcpy(out, &rec, used);
-	memset((char *)out + used, 0, out_size - used);
-	return rec.size;
+	rec->leftover = (uint32_t)left(&in);
+	return size;
+}
+
+/* For a caller who was compiled with a shorter struct. */
+static int decode_short_record(const struct tally_layout *layout, const void *bytes, size_t len,
+			       void *out, size_t out_size)
+{
+	struct tally_record rec;
+	size_t used;
+	int r = decode_record(layout, bytes, len, &rec, &used);
+
+	if (r < 0)
+		return r;
+	memset((char *)&rec + used, 0, sizeof(rec) - used);
+	memcpy(out, &rec, out_size);
+	return r;
+}
+
+int tally_record_decode(const struct tally_layout *layout, const void *bytes, size_t len,
+			struct tally_record *out, size_t out_size)
+{
+	size_t used;
+
+	if (out_size < sizeof(*out))
+		return decode_short_record(layout, bytes, len, out, out_size);
+	int r = decode_record(layout, bytes, len, out, &used);
+	if (r >= 0)
+		memset((char *)out + used, 0, out_size - used);
+	return r;
 }

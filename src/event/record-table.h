@@ -6,6 +6,7 @@
 #ifndef EVENT_RECORD_TABLE_H
 #define EVENT_RECORD_TABLE_H
 
+#include <stddef.h>
 #include <tally/record.h>
 
 /* How a field is written: first those of 8 bytes, then those whose length is in the record. */
@@ -58,11 +59,22 @@ extern const size_t record_shapes;
 extern const struct shape record_trailer;
 
 /*
- * The beginning of a sample, which is all that most have: fewer rows to walk and fewer bytes to clear,
- * a third of the time.
+ * The beginning of a sample, which is all that most have. As a macro: who decodes it sees constants, of
+ * which the compiler makes straight code, and has fewer bytes to clear: a third of the time.
  */
-extern const struct shape record_sample_head;
-#define HEAD_FIELDS 11
+#define SAMPLE_AT(member) offsetof(struct tally_record, member)
+#define SAMPLE_WORDS                                               \
+	{ TALLY_SAMPLE_IDENTIFIER, SAMPLE_AT(id.id), WORD },       \
+	{ TALLY_SAMPLE_IP, SAMPLE_AT(sample.ip), WORD },           \
+	{ TALLY_SAMPLE_TID, SAMPLE_AT(id.pid), PAIR },             \
+	{ TALLY_SAMPLE_TIME, SAMPLE_AT(id.time), WORD },           \
+	{ TALLY_SAMPLE_ADDR, SAMPLE_AT(sample.addr), WORD },       \
+	{ TALLY_SAMPLE_ID, SAMPLE_AT(id.id), WORD },               \
+	{ TALLY_SAMPLE_STREAM_ID, SAMPLE_AT(id.stream_id), WORD }, \
+	{ TALLY_SAMPLE_CPU, SAMPLE_AT(id.cpu), CPU },              \
+	{ TALLY_SAMPLE_PERIOD, SAMPLE_AT(sample.period), WORD }
+#define SAMPLE_CHAIN { TALLY_SAMPLE_CALLCHAIN, SAMPLE_AT(sample.chain), CHAIN }
+/* Words, then maybe a callchain, and nothing else. */
 #define HEAD_BITS                                                                           \
 	(TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | \
 	 TALLY_SAMPLE_ADDR | TALLY_SAMPLE_ID | TALLY_SAMPLE_STREAM_ID | TALLY_SAMPLE_CPU |  \

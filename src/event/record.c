@@ -109,18 +109,9 @@ static const struct field deferred_fields[] = {
 };
 
 static const struct field sample_fields[] = {
-	{ TALLY_SAMPLE_IDENTIFIER, AT(id.id), WORD },
-	{ TALLY_SAMPLE_IP, AT(sample.ip), WORD },
-	{ TALLY_SAMPLE_TID, AT(id.pid), PAIR },
-	{ TALLY_SAMPLE_TIME, AT(id.time), WORD },
-	{ TALLY_SAMPLE_ADDR, AT(sample.addr), WORD },
-	{ TALLY_SAMPLE_ID, AT(id.id), WORD },
-	{ TALLY_SAMPLE_STREAM_ID, AT(id.stream_id), WORD },
-	{ TALLY_SAMPLE_CPU, AT(id.cpu), CPU },
-	{ TALLY_SAMPLE_PERIOD, AT(sample.period), WORD },
-	/* HEAD_FIELDS and a read block, which no head has, end here. */
+	SAMPLE_WORDS,
 	{ TALLY_SAMPLE_READ, AT(sample.counts), COUNTS },
-	{ TALLY_SAMPLE_CALLCHAIN, AT(sample.chain), CHAIN },
+	SAMPLE_CHAIN,
 	{ TALLY_SAMPLE_RAW, AT(sample.raw), RAW },
 	{ TALLY_SAMPLE_BRANCH_STACK, 0, BRANCHES },
 	{ TALLY_SAMPLE_REGS_USER, AT(sample.regs_user), REGS },
@@ -174,13 +165,6 @@ const struct shape record_shape_table[] = {
 };
 
 const size_t record_shapes = ARRAY_SIZE(record_shape_table);
-
-_Static_assert(sizeof(sample_fields) / sizeof(sample_fields[0]) > HEAD_FIELDS, "it is a part");
-const struct shape record_sample_head = {
-	.fields = sample_fields,
-	.count = HEAD_FIELDS,
-	.size = offsetof(struct tally_record_sample, rest),
-};
 
 const struct shape record_trailer = { .fields = trailer_fields,
 				      .count = ARRAY_SIZE(trailer_fields) };

@@ -15,9 +15,10 @@
 #include "base/error.h"
 #include "perfdata/stream.h"
 
-#define BUFFER_SIZE (512u << 10)
+/* What is read at once stays in a core's second cache until it is decoded. */
+#define BUFFER_SIZE (128u << 10)
 /* header.size has 16 bits, but that of COMPRESSED2 was seen to overflow: take its own figure. */
-#define RECORD_LIMIT (BUFFER_SIZE / 2)
+#define RECORD_LIMIT (256u << 10)
 
 /* Behind the known end, what has another type than these is taken for something else. */
 #define LIKELY_TYPES 128
@@ -87,16 +88,17 @@ static int make_room(struct stream *s, struct tally_error *err)
 		s->offset += s->at;
 		s->have -= s->at;
 		s->at = 0;
-		return s->have < s->room;
 	}
 	if (s->have < s->room)
 		return 1;
-	s->overflowed = s->room >= s->hold;
+	if (!s->hold && s->room >= RECORD_LIMIT)
+		return 0;
+	s->overflowed = s->hold && s->room >= s->hold;
 	if (s->overflowed)
 		return 0;
 	uint8_t *grown = realloc(s->buf, s->room * 2);
 	if (!grown)
-		return error_nomem(err, "the beginning of a stream");
+		return error_nomem(err, "records that have come");
 	s->buf = grown;
 	s->room *= 2;
 	return 1;
@@ -136,8 +138,7 @@ static int refill(struct stream *s, struct tally_error *err)
 	return n > 0;
 }
 
-/* Makes the next `len` bytes available. 1, 0 when fewer are left, or -errno. */
-static inline int need(struct stream *s, size_t len, struct tally_error *err)
+static __attribute__((noinline)) int fetch(struct stream *s, size_t len, struct tally_error *err)
 {
 	while (s->have - s->at < len) {
 		int r = refill(s, err);
@@ -145,6 +146,12 @@ static inline int need(struct stream *s, size_t len, struct tally_error *err)
 			return r;
 	}
 	return 1;
+}
+
+/* Makes the next `len` bytes available. 1, 0 when fewer are left, or -errno. */
+static inline int need(struct stream *s, size_t len, struct tally_error *err)
+{
+	return s->have - s->at >= len ? 1 : fetch(s, len, err);
 }
 
 int stream_need(struct stream *s, size_t len, struct tally_error *err)

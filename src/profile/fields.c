@@ -190,7 +190,7 @@ int fields_parse(struct fields *f, const char *text, struct tally_error *err)
 	while (*text) {
 		size_t len = strcspn(text, ",");
 		bool sign = *text == '+' || *text == '-';
-		uint32_t field;
+		uint32_t field = 0;
 		if (sign != changes)
 			return error_set(err, -EINVAL, TALLY_CAUSE_SYNTAX,
 					 "'%s' mixes fields with + and - and fields without",

@@ -373,7 +373,7 @@ static void a_large_file_takes_few_reads(void)
 	require(r);
 	fake.calls = 0;
 	check_int(drain(r, NULL), 1000);
-	check(fake.calls <= (int)(m.h.len >> 18) + 2);
+	check(fake.calls <= (int)(m.h.len >> 16) + 2);
 	close_made(r, fd);
 	hm_done(&m.h);
 }
