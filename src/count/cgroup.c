@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Control groups. The perf_event controller is in a hierarchy of its own or shared (version 1), or in
- * the unified one (version 2), where it is always on; /proc/self/mounts tells where.
- */
+/* Control groups: their folders, and what stands in the way of opening one. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
+#include "base/cgroup-mount.h"
 #include "base/error.h"
 #include "base/proc.h"
 #include "base/sys.h"
@@ -20,91 +17,19 @@
 #include "event/explain.h"
 #include "event/nearest.h"
 
-#define MOUNTS_LIMIT (16u << 20)
-
-#define CONTROLLER "perf_event"
-
-/* A line of /proc/self/mounts, proc_pid_mounts(5): device, folder, type, options. */
-struct mount_line {
-	char folder[PATH_MAX], type[32], options[1024];
-};
-
-/* White space and backslashes in a folder's name are three octal digits: \040. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (const char *from = text; *from; to++) {
-		if (*from == '\\' && from[1] >= '0' && from[1] <= '3' &&
-		    strspn(from + 1, "01234567") >= 3) {
-			*to = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0'));
-			from += 4;
-		} else {
-			*to = *from++;
-		}
-	}
-	*to = '\0';
-}
-
-static bool parse_mount(struct mount_line *m, const char *line)
-{
-	/* The widths are those of the fields, less one: 4095, 31, 1023. */
-	if (sscanf(line, "%*s %4095s %31s %1023s", m->folder, m->type, m->options) != 3)
-		return false;
-	unescape(m->folder);
-	return true;
-}
-
-static bool has_option(const char *options, const char *wanted)
-{
-	size_t len = strlen(wanted);
-
-	for (const char *at = options; at; at = strchr(at, ',')) {
-		at += *at == ',';
-		if (!strncmp(at, wanted, len) && (at[len] == ',' || !at[len]))
-			return true;
-	}
-	return false;
-}
-
-/* A version 1 hierarchy with the controller takes it away from the unified one. */
-static bool choose_mount(char *folder, size_t size, const char *mounts)
-{
-	struct mount_line m;
-	bool found = false;
-
-	for (const char *line = mounts; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		if (!parse_mount(&m, line))
-			continue;
-		bool own = !strcmp(m.type, "cgroup") && has_option(m.options, CONTROLLER);
-		if (!own && (found || strcmp(m.type, "cgroup2") != 0))
-			continue;
-		snprintf(folder, size, "%s", m.folder);
-		found = true;
-		if (own)
-			return true;
-	}
-	return found;
-}
-
 static int find_mount(char *folder, size_t size, const char *root, struct tally_error *err)
 {
-	struct buf text = { 0 };
-	int r = proc_read(&text, root, "/proc/self/mounts", MOUNTS_LIMIT);
-	bool found = r == 0 && buf_text(&text) && choose_mount(folder, size, text.at);
+	int r = cgroup_mount(folder, size, root);
 
-	if (r == 0 && text.failed)
-		r = -ENOMEM;
-	buf_done(&text);
+	if (r == -EOPNOTSUPP)
+		return error_set(
+			err, r, TALLY_CAUSE_UNSUPPORTED,
+			"no hierarchy of cgroups with the perf_event controller is mounted: "
+			"'sudo mount -t cgroup2 none /sys/fs/cgroup'");
 	if (r < 0)
 		return error_set(err, r, TALLY_CAUSE_IO,
 				 "cannot read %s/proc/self/mounts to find cgroups: %s",
 				 root ? root : "", strerror(-r));
-	if (!found)
-		return error_set(
-			err, -EOPNOTSUPP, TALLY_CAUSE_UNSUPPORTED,
-			"no hierarchy of cgroups with the perf_event controller is mounted: "
-			"'sudo mount -t cgroup2 none /sys/fs/cgroup'");
 	return 0;
 }
 
