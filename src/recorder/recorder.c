@@ -283,11 +283,18 @@ static int open_writer(struct tally_recorder *r, struct tally_error *err)
 	return synth_kernel(&r->synth, err);
 }
 
-static bool sends_data_maps(const struct tally_recorder *r)
+/* The flags of the event that tells what is mapped and started, as the kernel took them. */
+static uint64_t teller_flags(const struct tally_recorder *r)
 {
-	const struct tally_sampler *teller = r->side ? r->side : r->sampler;
+	return tally_sampler_attr(r->side ? r->side : r->sampler, 0)->flags;
+}
 
-	return tally_sampler_attr(teller, 0)->flags & TALLY_ATTR_MMAP_DATA;
+/* The exec of a command tells its name and mappings, but not where it has been since its fork. */
+static int describe_waiting(struct tally_recorder *r, struct tally_error *err)
+{
+	if (r->target.scope != TALLY_SCOPE_COMMAND)
+		return 0;
+	return synth_namespaces(&r->synth, r->target.id, r->target.id, err);
 }
 
 int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
@@ -321,11 +328,14 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	r->synth = (struct synth){
 		.layout = tally_sampler_layout(r->sampler, 0),
 		.root = r->opts.root,
-		.data_maps = sends_data_maps(r),
+		.data_maps = teller_flags(r) & TALLY_ATTR_MMAP_DATA,
+		.namespaces = teller_flags(r) & TALLY_ATTR_NAMESPACES,
 		.modules = &r->seen.modules,
 	};
 	tallier_init(&r->seen, r->synth.layout);
 	ret = open_writer(r, err);
+	if (ret == 0)
+		ret = describe_waiting(r, err);
 	if (ret < 0)
 		goto fail;
 	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <tally/reader.h>
 
@@ -205,7 +206,41 @@ static bool read_task(struct synth *s, const char *folder, struct task *task)
 	return ok;
 }
 
-/* FORK and COMM of one thread. false in `*there`: it is gone. */
+/*
+ * A thread's namespaces in the order of the kernel's indices, NET_NS_INDEX to CGROUP_NS_INDEX. The files
+ * are links that lead nowhere but for stat(2). A kernel without one of them has none of that kind,
+ * which stays 0, as in the kernel's own records; what cannot be looked at at all is left out.
+ */
+static int emit_namespaces(struct synth *s, const char *folder, int32_t pid, int32_t tid,
+			   struct tally_error *err)
+{
+	static const char *const names[] = { "net", "uts", "ipc", "pid", "user", "mnt", "cgroup" };
+	uint64_t entries[ARRAY_SIZE(names)][2] = { 0 };
+	bool any = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		char name[80], path[PATH_MAX];
+		struct stat st;
+		snprintf(name, sizeof(name), "%s/ns/%s", folder, names[i]);
+		if (proc_path(path, sizeof(path), s->root, name) < 0 || stat(path, &st) < 0)
+			continue;
+		entries[i][0] = st.st_dev;
+		entries[i][1] = st.st_ino;
+		any = true;
+	}
+	struct tally_record rec = {
+		.type = TALLY_RECORD_NAMESPACES,
+		.namespaces = {
+			.pid = pid,
+			.tid = tid,
+			.count = ARRAY_SIZE(names),
+			.entries = entries,
+		},
+	};
+	return any ? emit(s, &rec, err) : 0;
+}
+
+/* FORK, NAMESPACES and COMM of one thread. false in `*there`: it is gone. */
 static int emit_task(struct synth *s, const char *folder, int32_t tid, bool *there,
 		     struct tally_error *err)
 {
@@ -226,6 +261,8 @@ static int emit_task(struct synth *s, const char *folder, int32_t tid, bool *the
 		},
 	};
 	int r = emit(s, &rec, err);
+	if (r == 0 && s->namespaces)
+		r = emit_namespaces(s, folder, task.pid, tid, err);
 	if (r < 0)
 		return r;
 	rec = (struct tally_record){
@@ -376,6 +413,17 @@ int synth_thread(struct synth *s, int32_t tid, struct tally_error *err)
 		r = emit_task(s, folder, tid, &there, err);
 	if (r == 0)
 		r = emit_maps(s, task.pid, &tid, 1, err);
+	return r < 0 ? r : flush(s, err);
+}
+
+int synth_namespaces(struct synth *s, int32_t pid, int32_t tid, struct tally_error *err)
+{
+	char folder[64];
+
+	if (!s->namespaces)
+		return 0;
+	snprintf(folder, sizeof(folder), "/proc/%" PRId32, tid);
+	int r = emit_namespaces(s, folder, pid, tid, err);
 	return r < 0 ? r : flush(s, err);
 }
 

@@ -21,6 +21,7 @@ struct synth {
 	const char *root;                  /* folder above /proc, or NULL */
 	uint64_t records;                  /* written so far */
 	bool data_maps;                    /* mappings that hold no code, too */
+	bool namespaces;                   /* of each thread, too */
 	struct modules *modules;           /* notes what is mapped; may be NULL */
 	struct buf out;                    /* records on their way to the writer */
 };
@@ -37,6 +38,12 @@ int synth_process(struct synth *s, int32_t pid, struct tally_error *err);
 
 /* One thread alone, with the mappings of its process. */
 int synth_thread(struct synth *s, int32_t tid, struct tally_error *err);
+
+/*
+ * The namespaces of one thread alone, where they are asked for: of a command that waits for its exec,
+ * which tells the rest.
+ */
+int synth_namespaces(struct synth *s, int32_t pid, int32_t tid, struct tally_error *err);
 
 /* Every process. */
 int synth_system(struct synth *s, struct tally_error *err);

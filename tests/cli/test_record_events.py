@@ -215,6 +215,64 @@ def beside_the_samples():
             assert by_type(d + "/f").get(name, 0) > 0, f"{option}: {by_type(d + '/f')}"
 
 
+def scripted(path, option):
+    """perf's lines of such records, of which it has nothing to say on standard error."""
+    need("perf")
+    out = run("perf", "script", "--show-task-events", option, "-i", path)
+    same((out.returncode, out.stderr), (0, ""))
+    return out.stdout
+
+
+NAMESPACES = ("net", "uts", "ipc", "pid", "user", "mnt", "cgroup")
+
+
+def namespaces(text):
+    """{tid: {name: inode}} of what perf shows."""
+    found = {}
+    for tid, rest in re.findall(r"PERF_RECORD_NAMESPACES \d+/(\d+) - nr_namespaces: 7\s+\[([^]]+)\]", text):
+        found[int(tid)] = {name: int(ino, 16) for name, ino in re.findall(r"\d/(\w+): \d+/0x([0-9a-f]+)", rest)}
+    return found
+
+
+@test
+def namespaces_of_what_runs():
+    """--namespaces -p: those of each thread that was there before, by the inodes of /proc/PID/ns"""
+    with scratch() as d:
+        # Where that may be, a thread has a host's name of its own: CLONE_NEWUTS.
+        code = """
+import ctypes, threading, time
+def go():
+    ctypes.CDLL(None).unshare(0x04000000)
+    print("on", flush=True)
+    time.sleep(60)
+threading.Thread(target=go, daemon=True).start()
+time.sleep(60)
+"""
+        child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            same(child.stdout.readline(), b"on\n")
+            out = tally("record", "--namespaces", "-e", "cpu-clock", "-p", child.pid, "-o", d + "/f", "--", "sleep", "0.1")
+            if "CAP_PERFMON" in out.stderr and out.returncode:
+                skip(out.stderr.strip())
+            same(out.returncode, 0, out.stderr)
+            want = {int(tid): {name: os.stat(f"/proc/{child.pid}/task/{tid}/ns/{name}").st_ino for name in NAMESPACES}
+                    for tid in os.listdir(f"/proc/{child.pid}/task")}
+            same(namespaces(scripted(d + "/f", "--show-namespace-events")), want)
+        finally:
+            child.kill()
+            child.wait()
+
+
+@test
+def namespaces_of_a_command():
+    """--namespaces: a command has been in them since its fork, of which the kernel tells nothing"""
+    with scratch() as d:
+        record(d + "/f", "--namespaces")
+        clean(d + "/f")
+        got = namespaces(scripted(d + "/f", "--show-namespace-events"))
+        same(list(got.values()), [{name: os.stat(f"/proc/self/ns/{name}").st_ino for name in NAMESPACES}])
+
+
 @test
 def cgroup_of_samples():
     """--all-cgroups: each sample has the cgroup of its task, by the number of its folder"""

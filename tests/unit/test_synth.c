@@ -183,6 +183,91 @@ static void thread_alone_with_its_leader(void)
 	fakeroot_remove(&root);
 }
 
+static uint64_t inode(const struct fakeroot *root, const char *path)
+{
+	char full[PATH_MAX];
+	struct stat st;
+
+	snprintf(full, sizeof(full), "%s%s", root->path, path);
+	return stat(full, &st) == 0 ? st.st_ino : 0;
+}
+
+/* linux/perf_event.h: NET_NS_INDEX 0, UTS 1, IPC 2, PID 3, USER 4, MNT 5, CGROUP 6. */
+static void make_namespaces(const struct fakeroot *root)
+{
+	static const char *const names[] = { "uts", "net", "pid", "ipc", "mnt", "user", "cgroup" };
+	char path[64];
+
+	for (int i = 0; i < 7; i++) {
+		snprintf(path, sizeof(path), "/proc/41/ns/%s", names[i]);
+		fakeroot_file(root, path, "");
+	}
+	/* Of another thread some cannot be seen: as of a kernel without them. */
+	fakeroot_file(root, "/proc/41/task/43/ns/mnt", "");
+}
+
+static void namespaces_of_each_thread(void)
+{
+	static const char *const order[] = { "net", "uts", "ipc", "pid", "user", "mnt", "cgroup" };
+	struct fakeroot root;
+	struct tally_error err;
+	struct tally_namespace ns;
+	char path[64];
+
+	require(fakeroot_make(&root));
+	make_process(&root);
+	make_namespaces(&root);
+	struct synth s = begin(&root);
+	s.namespaces = true;
+	check_int(synth_process(&s, 41, &err), 0);
+	check_u64(s.records, 9);
+	check_int(record_at(0).type, TALLY_RECORD_FORK);
+	struct tally_record rec = record_at(1);
+	check_int(rec.type, TALLY_RECORD_NAMESPACES);
+	check_int(rec.namespaces.pid, 41);
+	check_int(rec.namespaces.tid, 41);
+	check_u64(rec.namespaces.count, 7);
+	check_u64(rec.id.time, 0);
+	check_u64(rec.id.has, layout.sample_type & ~(uint64_t)TALLY_SAMPLE_IP);
+	for (uint64_t i = 0; i < 7; i++) {
+		snprintf(path, sizeof(path), "/proc/41/ns/%s", order[i]);
+		require(tally_record_namespace(&rec, i, &ns));
+		check_u64(ns.ino, inode(&root, path));
+		check(ns.ino && ns.dev);
+	}
+	check_int(record_at(2).type, TALLY_RECORD_COMM);
+	rec = record_at(4);
+	check_int(rec.type, TALLY_RECORD_NAMESPACES);
+	check_int(rec.namespaces.pid, 41);
+	check_int(rec.namespaces.tid, 43);
+	require(tally_record_namespace(&rec, 5, &ns));
+	check_u64(ns.ino, inode(&root, "/proc/41/task/43/ns/mnt"));
+	require(tally_record_namespace(&rec, 6, &ns));
+	check_u64(ns.ino, 0);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+static void namespaces_of_one_that_waits(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+
+	require(fakeroot_make(&root));
+	make_namespaces(&root);
+	struct synth s = begin(&root);
+	check_int(synth_namespaces(&s, 41, 41, &err), 0);
+	check_u64(s.records, 0); /* not asked for */
+	s.namespaces = true;
+	check_int(synth_namespaces(&s, 41, 41, &err), 0);
+	check_u64(s.records, 1);
+	check_int(record_at(0).type, TALLY_RECORD_NAMESPACES);
+	check_int(synth_namespaces(&s, 42, 42, &err), 0); /* it is gone */
+	check_u64(s.records, 1);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
 /* A first thread that has ended shows nothing, while the others go on with the same mappings. */
 static void leader_that_ended(void)
 {
@@ -250,6 +335,8 @@ int main(void)
 	tap_run(hidden_kernel_is_left_out);
 	tap_run(process_threads_then_mappings);
 	tap_run(thread_alone_with_its_leader);
+	tap_run(namespaces_of_each_thread);
+	tap_run(namespaces_of_one_that_waits);
 	tap_run(leader_that_ended);
 	tap_run(path_beyond_path_max);
 	tap_run(everything_and_what_is_gone);
