@@ -360,6 +360,7 @@ static int describe_running(struct tally_recorder *r, struct tally_error *err)
 		return synth_process(&r->synth, r->target.id, err);
 	case TALLY_SCOPE_CPUS:
 	case TALLY_SCOPE_SYSTEM:
+	case TALLY_SCOPE_CGROUP: /* a thread may enter it at any time */
 		return synth_system(&r->synth, err);
 	default:
 		return 0; /* a command's exec tells all */

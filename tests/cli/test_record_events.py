@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """tally record: what can be in a sample and beside it, with perf as the referee of each file."""
+import contextlib
 import os
 import re
 import subprocess
@@ -288,12 +289,17 @@ def cgroup_of_samples():
         same({s[2]["cgroup"] for s in ours(d + "/f")}, {os.stat(hierarchies[0] + own).st_ino})
 
 
-@test
-def cgroup_alone():
-    """-G: of all that runs on the CPUs only what is in the cgroup"""
+def hierarchy():
+    """Where the control groups are that perf events know, or None."""
     mounts = [line.split() for line in open("/proc/mounts")]
-    base = next((m[1] for m in mounts if m[2] == "cgroup" and "perf_event" in m[3].split(",")), None) or \
+    return next((m[1] for m in mounts if m[2] == "cgroup" and "perf_event" in m[3].split(",")), None) or \
         next((m[1] for m in mounts if m[2] == "cgroup2"), None)
+
+
+@contextlib.contextmanager
+def cgroup():
+    """The folder of a new control group."""
+    base = hierarchy()
     if not base or os.geteuid() != 0:
         skip("no hierarchy of cgroups to make one in")
     folder = f"{base}/tally-test-{os.getpid()}"
@@ -302,18 +308,45 @@ def cgroup_alone():
     except OSError as e:
         skip(f"no cgroup can be made: {e}")
     try:
-        with scratch() as d:
-            inside = ["sh", "-c", f"echo $$ > {folder}/cgroup.procs && exec \"$@\"", "sh", TOUCH, "300"]
-            out = tally("record", "-a", "-G", os.path.basename(folder), "-e", "page-faults", "-c", "1", "-o", d + "/f",
-                        "--", "sh", "-c", '"$@" & wait; exec ' + TOUCH + " 4000", "sh", *inside)
-            if "cgroup" in out.stderr and out.returncode:
-                skip(out.stderr.strip())
-            samples = ours(d + "/f")
-            assert 300 <= len(samples) < 1500, f"{len(samples)} faults: those of one program are about 400"
-            same(len({s[0] for s in samples}), 1, "the number of threads")
-            clean(d + "/f")
+        yield folder
     finally:
         os.rmdir(folder)
+
+
+@test
+def cgroup_alone():
+    """-G: of all that runs on the CPUs only what is in the cgroup"""
+    with cgroup() as folder, scratch() as d:
+        inside = ["sh", "-c", f"echo $$ > {folder}/cgroup.procs && exec \"$@\"", "sh", TOUCH, "300"]
+        out = tally("record", "-a", "-G", os.path.basename(folder), "-e", "page-faults", "-c", "1", "-o", d + "/f",
+                    "--", "sh", "-c", '"$@" & wait; exec ' + TOUCH + " 4000", "sh", *inside)
+        if "cgroup" in out.stderr and out.returncode:
+            skip(out.stderr.strip())
+        samples = ours(d + "/f")
+        assert 300 <= len(samples) < 1500, f"{len(samples)} faults: those of one program are about 400"
+        same(len({s[0] for s in samples}), 1, "the number of threads")
+        clean(d + "/f")
+
+
+@test
+def cgroup_of_what_runs():
+    """-G: a program that was in the cgroup before has a name and mappings"""
+    with cgroup() as folder, scratch() as d:
+        child = subprocess.Popen(["sh", "-c", f"echo $$ > {folder}/cgroup.procs && echo on && while :; do :; done"],
+                                 stdout=subprocess.PIPE)
+        try:
+            same(child.stdout.readline(), b"on\n")
+            out = tally("record", "-a", "-G", os.path.basename(folder), "-e", "cpu-clock", "-c", "1000000",
+                        "-o", d + "/f", "--", "sleep", "0.2")
+            if "cgroup" in out.stderr and out.returncode:
+                skip(out.stderr.strip())
+            clean(d + "/f")
+            shown = run("perf", "script", "-F", "pid,comm", "-i", d + "/f").stdout.split("\n")
+            same({tuple(line.split()) for line in shown if line}, {("sh", str(child.pid))})
+            assert by_type(d + "/f").get("MMAP2", 0) > 0
+        finally:
+            child.kill()
+            child.wait()
 
 
 @test
