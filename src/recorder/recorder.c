@@ -289,12 +289,19 @@ static uint64_t teller_flags(const struct tally_recorder *r)
 	return tally_sampler_attr(r->side ? r->side : r->sampler, 0)->flags;
 }
 
+/* What belongs to no task. */
+static int describe_system(struct tally_recorder *r, struct tally_error *err)
+{
+	return teller_flags(r) & TALLY_ATTR_CGROUP ? synth_cgroups(&r->synth, err) : 0;
+}
+
 /* The exec of a command tells its name and mappings, but not where it has been since its fork. */
 static int describe_waiting(struct tally_recorder *r, struct tally_error *err)
 {
 	if (r->target.scope != TALLY_SCOPE_COMMAND)
 		return 0;
-	return synth_namespaces(&r->synth, r->target.id, r->target.id, err);
+	int ret = describe_system(r, err);
+	return ret < 0 ? ret : synth_namespaces(&r->synth, r->target.id, r->target.id, err);
 }
 
 int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
@@ -397,7 +404,10 @@ int tally_recorder_start(struct tally_recorder *r, struct tally_error *err)
 	if (ret < 0)
 		return switch_failed(ret, true, err);
 	r->started_ns = r->drained_ns = clock_ns(CLOCK_MONOTONIC);
-	ret = describe_running(r, err);
+	if (r->target.scope != TALLY_SCOPE_COMMAND)
+		ret = describe_system(r, err);
+	if (ret == 0)
+		ret = describe_running(r, err);
 	return ret < 0 ? ret : synth_finished(&r->synth, err);
 }
 
@@ -554,6 +564,8 @@ int tally_recorder_switch(struct tally_recorder *r, const char *keep_as, struct 
 	r->writer = NULL;
 	r->seen.first_time = r->seen.last_time = 0;
 	ret = open_writer(r, err);
+	if (ret == 0)
+		ret = describe_system(r, err);
 	if (ret == 0)
 		ret = describe_again(r, err);
 	return ret < 0 ? ret : synth_finished(&r->synth, err);

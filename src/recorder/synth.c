@@ -33,7 +33,7 @@
 /* The largest record that the side-band has: PATH_MAX and the fixed fields fit. */
 #define RECORD_ROOM 8192
 
-static int flush(struct synth *s, struct tally_error *err)
+int synth_flush(struct synth *s, struct tally_error *err)
 {
 	struct iovec span = { s->out.at, s->out.len };
 
@@ -47,7 +47,7 @@ static int flush(struct synth *s, struct tally_error *err)
 	return 0;
 }
 
-static int emit(struct synth *s, const struct tally_record *rec, struct tally_error *err)
+int synth_emit(struct synth *s, const struct tally_record *rec, struct tally_error *err)
 {
 	char bytes[RECORD_ROOM];
 	int n = tally_record_encode(s->layout, rec, bytes, sizeof(bytes));
@@ -60,7 +60,7 @@ static int emit(struct synth *s, const struct tally_record *rec, struct tally_er
 	if (s->out.failed || (s->modules && modules_see(s->modules, rec) < 0))
 		return error_nomem(err, "the maps of what runs");
 	s->records++;
-	return s->out.len >= PORTION ? flush(s, err) : 0;
+	return s->out.len >= PORTION ? synth_flush(s, err) : 0;
 }
 
 /* The address of _text, 0 when it is hidden or not among the first symbols. */
@@ -142,7 +142,7 @@ static int emit_module(struct synth *s, const char *line, struct tally_error *er
 		return 0;
 	snprintf(bracketed, sizeof(bracketed), "[%s]", name);
 	struct tally_record rec = kernel_map(address, size, 0, bracketed);
-	return emit(s, &rec, err);
+	return synth_emit(s, &rec, err);
 }
 
 static int emit_modules(struct synth *s, struct tally_error *err)
@@ -171,10 +171,10 @@ int synth_kernel(struct synth *s, struct tally_error *err)
 	if (!length || length > UINT64_MAX - text)
 		length = UINT64_MAX - text;
 	struct tally_record rec = kernel_map(text, length, text, name);
-	int r = emit(s, &rec, err);
+	int r = synth_emit(s, &rec, err);
 	if (r == 0)
 		r = emit_modules(s, err);
-	return r < 0 ? r : flush(s, err);
+	return r < 0 ? r : synth_flush(s, err);
 }
 
 /* What /proc/PID/status tells of a task. */
@@ -237,7 +237,7 @@ static int emit_namespaces(struct synth *s, const char *folder, int32_t pid, int
 			.entries = entries,
 		},
 	};
-	return any ? emit(s, &rec, err) : 0;
+	return any ? synth_emit(s, &rec, err) : 0;
 }
 
 /* FORK, NAMESPACES and COMM of one thread. false in `*there`: it is gone. */
@@ -260,7 +260,7 @@ static int emit_task(struct synth *s, const char *folder, int32_t tid, bool *the
 			.ptid = leads ? task.parent : task.pid,
 		},
 	};
-	int r = emit(s, &rec, err);
+	int r = synth_emit(s, &rec, err);
 	if (r == 0 && s->namespaces)
 		r = emit_namespaces(s, folder, task.pid, tid, err);
 	if (r < 0)
@@ -274,7 +274,7 @@ static int emit_task(struct synth *s, const char *folder, int32_t tid, bool *the
 			.comm_len = (uint32_t)strlen(task.comm),
 		},
 	};
-	return emit(s, &rec, err);
+	return synth_emit(s, &rec, err);
 }
 
 /* One line of maps: "start-end perms offset maj:min inode   path". */
@@ -316,7 +316,7 @@ static int emit_map(struct synth *s, int32_t pid, char *line, struct tally_error
 			.filename_len = (uint32_t)strlen(name),
 		},
 	};
-	return emit(s, &rec, err);
+	return synth_emit(s, &rec, err);
 }
 
 /* `folder` is /proc/TID of any thread: they share the mappings. `*any`: there were some. */
@@ -390,7 +390,7 @@ int synth_process(struct synth *s, int32_t pid, struct tally_error *err)
 {
 	int r = emit_process(s, pid, err);
 
-	return r < 0 ? r : flush(s, err);
+	return r < 0 ? r : synth_flush(s, err);
 }
 
 int synth_thread(struct synth *s, int32_t tid, struct tally_error *err)
@@ -413,7 +413,7 @@ int synth_thread(struct synth *s, int32_t tid, struct tally_error *err)
 		r = emit_task(s, folder, tid, &there, err);
 	if (r == 0)
 		r = emit_maps(s, task.pid, &tid, 1, err);
-	return r < 0 ? r : flush(s, err);
+	return r < 0 ? r : synth_flush(s, err);
 }
 
 int synth_namespaces(struct synth *s, int32_t pid, int32_t tid, struct tally_error *err)
@@ -424,7 +424,7 @@ int synth_namespaces(struct synth *s, int32_t pid, int32_t tid, struct tally_err
 		return 0;
 	snprintf(folder, sizeof(folder), "/proc/%" PRId32, tid);
 	int r = emit_namespaces(s, folder, pid, tid, err);
-	return r < 0 ? r : flush(s, err);
+	return r < 0 ? r : synth_flush(s, err);
 }
 
 int synth_system(struct synth *s, struct tally_error *err)
@@ -439,7 +439,7 @@ int synth_system(struct synth *s, struct tally_error *err)
 	for (size_t i = 0; i < count && r == 0; i++)
 		r = emit_process(s, pids[i], err);
 	free(pids);
-	return r < 0 ? r : flush(s, err);
+	return r < 0 ? r : synth_flush(s, err);
 }
 
 int synth_finished(struct synth *s, struct tally_error *err)
@@ -449,7 +449,7 @@ int synth_finished(struct synth *s, struct tally_error *err)
 
 	buf_add(&s->out, &end, sizeof(end));
 	s->records++;
-	return s->out.failed ? error_nomem(err, "the maps of what runs") : flush(s, err);
+	return s->out.failed ? error_nomem(err, "the maps of what runs") : synth_flush(s, err);
 }
 
 void synth_done(struct synth *s)

@@ -26,6 +26,10 @@ struct synth {
 	struct buf out;                    /* records on their way to the writer */
 };
 
+/* Adds a record; it reaches the writer with a portion of others, or when they are flushed. */
+int synth_emit(struct synth *s, const struct tally_record *rec, struct tally_error *err);
+int synth_flush(struct synth *s, struct tally_error *err);
+
 /*
  * The kernel's map and those of its modules. A kernel whose addresses are hidden is left out.
  * kallsyms is read up to _text only, which stands in its first lines, and the length is taken from
@@ -44,6 +48,9 @@ int synth_thread(struct synth *s, int32_t tid, struct tally_error *err);
  * which tells the rest.
  */
 int synth_namespaces(struct synth *s, int32_t pid, int32_t tid, struct tally_error *err);
+
+/* The control groups of the hierarchy that perf events know. Where none is mounted there are none. */
+int synth_cgroups(struct synth *s, struct tally_error *err);
 
 /* Every process. */
 int synth_system(struct synth *s, struct tally_error *err);

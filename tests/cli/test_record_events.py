@@ -350,6 +350,26 @@ def cgroup_of_what_runs():
 
 
 @test
+def cgroups_that_there_are():
+    """--all-cgroups: each cgroup that was there before, by the inode of its folder, as perf finds them"""
+    with cgroup() as folder, scratch() as d:
+        os.mkdir(folder + "/below it")
+        child = subprocess.Popen(["sleep", "60"])
+        try:
+            for target in (["-a", "--", "sleep", "0.1"], ["-p", child.pid, "--", "sleep", "0.1"], ["--", TOUCH, PAGES]):
+                same(tally("record", "--all-cgroups", "-e", "cpu-clock", "-o", d + "/f", *target).returncode, 0)
+                shown = scripted(d + "/f", "--show-cgroup-events")
+                found = re.findall(r"PERF_RECORD_CGROUP cgroup: (\d+) (.*)", shown)
+                name = "/" + os.path.basename(folder)
+                for path, where in (("/", hierarchy()), (name, folder), (name + "/below it", folder + "/below it")):
+                    same([int(n) for n, p in found if p == path], [os.stat(where).st_ino], path)
+        finally:
+            child.kill()
+            child.wait()
+            os.rmdir(folder + "/below it")
+
+
+@test
 def clocks():
     """-k: the times are those of the clock"""
     with scratch() as d:

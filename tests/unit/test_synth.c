@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* recorder/synth: side-band from made-up trees of /proc, decoded again. */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "fakeroot.h"
 #include "recorder/synth.h"
@@ -268,6 +270,86 @@ static void namespaces_of_one_that_waits(void)
 	fakeroot_remove(&root);
 }
 
+/* The id that the record of this path has; 0: there is none. */
+static uint64_t cgroup_id(const char *path)
+{
+	for (int i = 0; record_at(i).type; i++) {
+		struct tally_record rec = record_at(i);
+		if (rec.type == TALLY_RECORD_CGROUP && !strcmp(rec.cgroup.path, path))
+			return rec.cgroup.id;
+	}
+	return 0;
+}
+
+static void cgroups_by_their_folders(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+	char link[PATH_MAX];
+
+	require(fakeroot_make(&root));
+	struct synth s = begin(&root);
+	check_int(synth_cgroups(&s, &err), 0);
+	check_u64(s.records, 0); /* no mounts */
+	fakeroot_file(&root, "/proc/self/mounts",
+		      "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\nproc /proc proc rw 0 0\n");
+	check_int(synth_cgroups(&s, &err), 0);
+	check_u64(s.records, 0); /* no folder */
+	fakeroot_file(&root, "/sys/fs/cgroup/cgroup.procs", "1\n");
+	fakeroot_file(&root, "/sys/fs/cgroup/system.slice/cron.service/cgroup.procs", "");
+	fakeroot_file(&root, "/sys/fs/cgroup/system.slice/a b/cgroup.procs", "");
+	fakeroot_file(&root, "/sys/fs/cgroup/.hidden/cgroup.procs", "");
+	snprintf(link, sizeof(link), "%s/sys/fs/cgroup/loop", root.path);
+	check_int(symlink(".", link), 0);
+	check_int(synth_cgroups(&s, &err), 0);
+	check_u64(s.records, 5);
+	struct tally_record rec = record_at(0);
+	check_int(rec.type, TALLY_RECORD_CGROUP);
+	check_str(rec.cgroup.path, "/");
+	check_u64(rec.cgroup.id, inode(&root, "/sys/fs/cgroup"));
+	check_u64(rec.id.time, 0);
+	check_u64(rec.id.has, layout.sample_type & ~(uint64_t)TALLY_SAMPLE_IP);
+	static const char *const paths[] = { "/system.slice", "/system.slice/cron.service",
+					     "/system.slice/a b", "/.hidden" };
+	for (int i = 0; i < 4; i++) {
+		char full[128];
+		snprintf(full, sizeof(full), "/sys/fs/cgroup%s", paths[i]);
+		check(cgroup_id(paths[i]) != 0);
+		check_u64(cgroup_id(paths[i]), inode(&root, full));
+	}
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+/* Folders in folders, of which the kernel sets no end, end where a path does. */
+static void cgroups_too_deep(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+	char name[201];
+	int depth = 0, back = open(".", O_RDONLY | O_CLOEXEC);
+
+	require(fakeroot_make(&root));
+	fakeroot_file(&root, "/proc/self/mounts", "cgroup2 /g cgroup2 rw 0 0\n");
+	fakeroot_file(&root, "/g/cgroup.procs", "");
+	struct synth s = begin(&root);
+	memset(name, 'g', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	check_int(chdir(root.path) + chdir("g"), 0);
+	for (; depth < 30 && mkdir(name, 0755) == 0 && chdir(name) == 0; depth++)
+		;
+	check_int(depth, 30);
+	check_int(synth_cgroups(&s, &err), 0);
+	/* The root and as many as PATH_MAX, less the path of the mount, has room for. */
+	check_u64(s.records, 1 + (PATH_MAX - 1 - strlen(root.path) - 2) / sizeof(name));
+	for (; depth; depth--)
+		check_int(chdir("..") + rmdir(name), 0);
+	check_int(fchdir(back), 0);
+	close(back);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
 /* A first thread that has ended shows nothing, while the others go on with the same mappings. */
 static void leader_that_ended(void)
 {
@@ -337,6 +419,8 @@ int main(void)
 	tap_run(thread_alone_with_its_leader);
 	tap_run(namespaces_of_each_thread);
 	tap_run(namespaces_of_one_that_waits);
+	tap_run(cgroups_by_their_folders);
+	tap_run(cgroups_too_deep);
 	tap_run(leader_that_ended);
 	tap_run(path_beyond_path_max);
 	tap_run(everything_and_what_is_gone);
