@@ -280,7 +280,10 @@ static int open_writer(struct tally_recorder *r, struct tally_error *err)
 	if (ret < 0)
 		return ret;
 	r->drain.writer = r->synth.writer = r->writer;
-	return synth_kernel(&r->synth, err);
+	ret = synth_kernel(&r->synth, err);
+	if (ret == 0)
+		ret = synth_threads(&r->synth, &r->target, err);
+	return ret < 0 ? ret : synth_cpus(&r->synth, r->sampler, err);
 }
 
 /* The flags of the event that tells what is mapped and started, as the kernel took them. */

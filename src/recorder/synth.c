@@ -63,6 +63,22 @@ int synth_emit(struct synth *s, const struct tally_record *rec, struct tally_err
 	return s->out.len >= PORTION ? synth_flush(s, err) : 0;
 }
 
+int synth_emit_own(struct synth *s, uint32_t type, struct buf *body, struct tally_error *err)
+{
+	size_t size = sizeof(struct tally_record_header) + align_up(body->len, 8);
+	const struct tally_record_header header = { .type = type, .size = (uint16_t)size };
+
+	if (size > UINT16_MAX && !body->failed)
+		return 0;
+	buf_add(&s->out, &header, sizeof(header));
+	buf_add(&s->out, body->at, body->len);
+	buf_zero(&s->out, size - sizeof(header) - body->len);
+	if (s->out.failed || body->failed)
+		return error_nomem(err, "the maps of what runs");
+	s->records++;
+	return s->out.len >= PORTION ? synth_flush(s, err) : 0;
+}
+
 /* The address of _text, 0 when it is hidden or not among the first symbols. */
 static uint64_t find_text(const char *root)
 {
@@ -444,12 +460,9 @@ int synth_system(struct synth *s, struct tally_error *err)
 
 int synth_finished(struct synth *s, struct tally_error *err)
 {
-	const struct tally_record_header end = { .type = TALLY_FILE_FINISHED_INIT,
-						 .size = sizeof(end) };
+	int r = synth_emit_own(s, TALLY_FILE_FINISHED_INIT, &(struct buf){ 0 }, err);
 
-	buf_add(&s->out, &end, sizeof(end));
-	s->records++;
-	return s->out.failed ? error_nomem(err, "the maps of what runs") : synth_flush(s, err);
+	return r < 0 ? r : synth_flush(s, err);
 }
 
 void synth_done(struct synth *s)

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <tally/error.h>
 #include <tally/record.h>
+#include <tally/sampler.h>
+#include <tally/target.h>
 #include <tally/writer.h>
 
 #include "base/buf.h"
@@ -28,6 +30,11 @@ struct synth {
 
 /* Adds a record; it reaches the writer with a portion of others, or when they are flushed. */
 int synth_emit(struct synth *s, const struct tally_record *rec, struct tally_error *err);
+/*
+ * One that only files have, of this body, which is padded. Left out when it does not fit into a record,
+ * for the half of a list would be a false one.
+ */
+int synth_emit_own(struct synth *s, uint32_t type, struct buf *body, struct tally_error *err);
 int synth_flush(struct synth *s, struct tally_error *err);
 
 /*
@@ -36,6 +43,12 @@ int synth_flush(struct synth *s, struct tally_error *err);
  * /proc/iomem: formatting all of kallsyms costs the kernel 40 ms and more.
  */
 int synth_kernel(struct synth *s, struct tally_error *err);
+
+/* THREAD_MAP: which threads were recorded, by what there is of the target now; -1 where it is CPUs. */
+int synth_threads(struct synth *s, const struct tally_target *target, struct tally_error *err);
+
+/* CPU_MAP: which CPUs; -1 where threads are followed wherever they run. */
+int synth_cpus(struct synth *s, const struct tally_sampler *sampler, struct tally_error *err);
 
 /* A process: its threads, names and mappings, of code only unless data_maps. One that is gone meanwhile is no error. */
 int synth_process(struct synth *s, int32_t pid, struct tally_error *err);

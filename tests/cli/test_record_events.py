@@ -369,6 +369,44 @@ def cgroups_that_there_are():
             os.rmdir(folder + "/below it")
 
 
+def maps(path):
+    """perf's reading of THREAD_MAP and CPU_MAP: [tid], [cpu]."""
+    need("perf")
+    out = run("perf", "report", "-D", "-i", path)
+    threads = re.findall(r": PERF_RECORD_THREAD_MAP nr: \d+ threads?: (.*)$", out.stdout, re.M)
+    cpus = re.findall(r": PERF_RECORD_CPU_MAP: (\S+)$", out.stdout, re.M)
+    same((len(threads), len(cpus)), (1, 1), f"the number of maps ({out.stderr})")
+    return sorted(int(n) for n in re.findall(r"-?\d+", threads[0])), cpus[0]
+
+
+@test
+def what_was_recorded():
+    """THREAD_MAP and CPU_MAP: the same as perf writes into its recordings"""
+    if os.geteuid() != 0:
+        skip("not root")
+    need("perf")
+    code = "import threading, time; go = lambda: time.sleep(60)\n" \
+        "threading.Thread(target=go, daemon=True).start(); print(flush=True); go()"
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        child.stdout.readline()
+        with scratch() as d:
+            for target in (["-a"], ["-C", "0"], ["-p", child.pid], ["-t", child.pid], ["-p", child.pid, "-z"]):
+                both = []
+                # tally's -t has one ring for the thread, wherever it runs.
+                for program in ([TALLY, "record"], ["perf", "record"] + ["--per-thread"] * ("-t" in target)):
+                    out = run(*program, "-e", "cpu-clock", *target, "-o", d + "/f", "--", "sleep", "0.1")
+                    same(out.returncode, 0, out.stderr)
+                    both.append(maps(d + "/f"))
+                same(both[0], both[1], f"with {target} what tally says")
+            record(d + "/f")
+            threads, _ = maps(d + "/f")
+            same(threads, sorted({s[0] for s in ours(d + "/f")}))
+    finally:
+        child.kill()
+        child.wait()
+
+
 @test
 def clocks():
     """-k: the times are those of the clock"""

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <tally/file_record.h>
+
 #include "fakeroot.h"
 #include "recorder/synth.h"
 #include "tap.h"
@@ -24,6 +26,22 @@ int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumode, int32_t
 {
 	(void)writer, (void)cpumode, (void)pid, (void)name, (void)id, (void)id_len;
 	return -ENOTSUP; /* synth writes none */
+}
+
+/* The rings of a sampler that there is not, by their CPUs. */
+static int32_t ring_cpus[4];
+static uint32_t ring_count;
+
+uint32_t tally_sampler_rings(const struct tally_sampler *sampler)
+{
+	(void)sampler;
+	return ring_count;
+}
+
+int32_t tally_sampler_ring_cpu(const struct tally_sampler *sampler, uint32_t i)
+{
+	(void)sampler;
+	return ring_cpus[i % 4];
 }
 
 static const struct tally_layout layout = {
@@ -350,6 +368,128 @@ static void cgroups_too_deep(void)
 	fakeroot_remove(&root);
 }
 
+/* The first record, as one of those that only files have. */
+static struct tally_file_record file_record(void)
+{
+	struct tally_file_record rec = { 0 };
+	const struct tally_record_header *header = (const void *)written.at;
+
+	if (written.len < sizeof(*header) || header->size != written.len || header->size % 8 ||
+	    tally_file_record_decode(written.at, written.len, false, &rec, sizeof(rec)) < 0)
+		return (struct tally_file_record){ 0 };
+	return rec;
+}
+
+static void threads_of_a_target(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+	struct tally_file_thread thread;
+
+	require(fakeroot_make(&root));
+	make_process(&root);
+	fakeroot_file(&root, "/proc/43/comm", "a name that is too long for it\n");
+	struct synth s = begin(&root);
+	struct tally_target target = { .scope = TALLY_SCOPE_PROCESS, .id = 41 };
+	check_int(synth_threads(&s, &target, &err), 0);
+	struct tally_file_record rec = file_record();
+	check_int(rec.type, TALLY_FILE_THREAD_MAP);
+	check_u64(rec.thread_map.count, 2);
+	require(tally_file_thread(&rec, 0, &thread));
+	check_int(thread.pid, 41);
+	check_str(thread.comm, "my app");
+	require(tally_file_thread(&rec, 1, &thread));
+	check_int(thread.pid, 43);
+	check_str(thread.comm, "a name that is ");
+
+	static const struct {
+		uint32_t scope;
+		int32_t id, want;
+		const char *comm;
+	} cases[] = {
+		{ TALLY_SCOPE_THREAD, 43, 43, "a name that is " },
+		{ TALLY_SCOPE_COMMAND, 41, 41, "" },
+		{ TALLY_SCOPE_SYSTEM, 0, -1, "" },
+		{ TALLY_SCOPE_CPUS, 0, -1, "" },
+		{ TALLY_SCOPE_CGROUP, 0, -1, "" },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		buf_reset(&written);
+		target = (struct tally_target){ .scope = cases[i].scope, .id = cases[i].id };
+		check_int(synth_threads(&s, &target, &err), 0);
+		rec = file_record();
+		check_u64(rec.thread_map.count, 1);
+		require(tally_file_thread(&rec, 0, &thread));
+		check_int(thread.pid, cases[i].want);
+		check_str(thread.comm, cases[i].comm);
+	}
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+/* A record has 64 KiB: a process that is gone, or has more threads than go into one, has no map. */
+static void threads_of_none_or_too_many(void)
+{
+	struct fakeroot root;
+	struct tally_error err;
+	const struct tally_target target = { .scope = TALLY_SCOPE_PROCESS, .id = 41 };
+	char path[64];
+
+	require(fakeroot_make(&root));
+	struct synth s = begin(&root);
+	check_int(synth_threads(&s, &target, &err), 0);
+	check_u64(written.len, 0);
+	/* 16 bytes and 24 a thread. */
+	int most = (UINT16_MAX - 16) / 24;
+	for (int i = 0; i < most; i++) {
+		snprintf(path, sizeof(path), "/proc/41/task/%d", 1000 + i);
+		fakeroot_file(&root, path, "");
+	}
+	check_int(synth_threads(&s, &target, &err), 0);
+	struct tally_file_record rec = file_record();
+	check_u64(rec.thread_map.count, (uint64_t)most);
+	buf_reset(&written);
+	fakeroot_file(&root, "/proc/41/task/999", "");
+	check_int(synth_threads(&s, &target, &err), 0);
+	check_u64(written.len, 0);
+	check_u64(s.records, 1);
+	synth_done(&s);
+	fakeroot_remove(&root);
+}
+
+static void cpus_of_the_rings(void)
+{
+	static const struct {
+		uint32_t rings;
+		int32_t cpus[4], want[4];
+		int count;
+	} cases[] = {
+		{ 1, { -1 }, { -1 }, 1 },
+		{ 4, { 3, 0, 3, 0 }, { 0, 3 }, 2 },
+		{ 3, { 5, 8191, 1 }, { 1, 5, 8191 }, 3 },
+		{ 3, { 2, -1, 0 }, { -1, 0, 2 }, 3 },
+		{ 2, { 70000, 1 }, { 1 }, 1 },
+	};
+	struct tally_error err;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct synth s = { .layout = &layout };
+		buf_reset(&written);
+		memcpy(ring_cpus, cases[i].cpus, sizeof(ring_cpus));
+		ring_count = cases[i].rings;
+		check_int(synth_cpus(&s, NULL, &err), 0);
+		struct tally_file_record rec = file_record();
+		check_int(rec.type, TALLY_FILE_CPU_MAP);
+		uint64_t cursor = 0;
+		int32_t cpu;
+		int n = 0;
+		for (; tally_file_cpu(&rec, &cursor, &cpu) && n < 4; n++)
+			check_int(cpu, cases[i].want[n]);
+		check_int(n, cases[i].count);
+		synth_done(&s);
+	}
+}
+
 /* A first thread that has ended shows nothing, while the others go on with the same mappings. */
 static void leader_that_ended(void)
 {
@@ -421,6 +561,9 @@ int main(void)
 	tap_run(namespaces_of_one_that_waits);
 	tap_run(cgroups_by_their_folders);
 	tap_run(cgroups_too_deep);
+	tap_run(threads_of_a_target);
+	tap_run(threads_of_none_or_too_many);
+	tap_run(cpus_of_the_rings);
 	tap_run(leader_that_ended);
 	tap_run(path_beyond_path_max);
 	tap_run(everything_and_what_is_gone);
