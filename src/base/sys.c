@@ -127,6 +127,11 @@ static int kernel_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 	return (int)answer(waitid(type, id, info, options));
 }
 
+static int kernel_bpf(int cmd, void *attr, unsigned int size)
+{
+	return (int)answer(syscall(SYS_bpf, cmd, attr, size));
+}
+
 static int kernel_sleep_ns(uint64_t ns)
 {
 	const struct timespec t = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
@@ -152,5 +157,6 @@ const struct sys_table sys_kernel = {
 	.poll = kernel_poll,
 	.ptrace = kernel_ptrace,
 	.waitid = kernel_waitid,
+	.bpf = kernel_bpf,
 	.sleep_ns = kernel_sleep_ns,
 };

@@ -43,7 +43,8 @@ struct sys_table {
 	long (*ptrace)(int request, pid_t pid, unsigned long addr, unsigned long data);
 	/* `info` is zeroed first, so that its si_pid stays 0 when WNOHANG finds nothing. */
 	int (*waitid)(idtype_t type, id_t id, siginfo_t *info, int options);
-	int (*sleep_ns)(uint64_t ns); /* a signal may end it early */
+	int (*bpf)(int cmd, void *attr, unsigned int size); /* bpf(2), of a union bpf_attr */
+	int (*sleep_ns)(uint64_t ns);                       /* a signal may end it early */
 };
 
 const struct sys_table *sys(void);

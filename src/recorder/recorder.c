@@ -295,7 +295,11 @@ static uint64_t teller_flags(const struct tally_recorder *r)
 /* What belongs to no task. */
 static int describe_system(struct tally_recorder *r, struct tally_error *err)
 {
-	return teller_flags(r) & TALLY_ATTR_CGROUP ? synth_cgroups(&r->synth, err) : 0;
+	int ret = synth_bpf(&r->synth, err);
+
+	if (ret == 0 && teller_flags(r) & TALLY_ATTR_CGROUP)
+		ret = synth_cgroups(&r->synth, err);
+	return ret;
 }
 
 /* The exec of a command tells its name and mappings, but not where it has been since its fork. */

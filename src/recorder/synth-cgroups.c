@@ -45,8 +45,8 @@ static int full_path(char *full, size_t size, const struct walk *w, const char *
 }
 
 /*
- * The kernel's own records and samples have the id of the kernfs node, which is the inode as well, but
- * where the inode has 32 bits only.
+ * The kernel's own records and samples have the id of the kernfs node, which is the inode as well,
+ * but where the inode has 32 bits only.
  */
 static uint64_t id_of(const char *full, const struct stat *st)
 {

@@ -223,9 +223,10 @@ static bool read_task(struct synth *s, const char *folder, struct task *task)
 }
 
 /*
- * A thread's namespaces in the order of the kernel's indices, NET_NS_INDEX to CGROUP_NS_INDEX. The files
- * are links that lead nowhere but for stat(2). A kernel without one of them has none of that kind,
- * which stays 0, as in the kernel's own records; what cannot be looked at at all is left out.
+ * A thread's namespaces in the order of the kernel's indices, NET_NS_INDEX to CGROUP_NS_INDEX. The
+ * files are links that lead nowhere but for stat(2). A kernel without one of them has none of that
+ * kind, which stays 0, as in the kernel's own records; a thread of which none can be looked at has
+ * no record.
  */
 static int emit_namespaces(struct synth *s, const char *folder, int32_t pid, int32_t tid,
 			   struct tally_error *err)

@@ -31,8 +31,8 @@ struct synth {
 /* Adds a record; it reaches the writer with a portion of others, or when they are flushed. */
 int synth_emit(struct synth *s, const struct tally_record *rec, struct tally_error *err);
 /*
- * One that only files have, of this body, which is padded. Left out when it does not fit into a record,
- * for the half of a list would be a false one.
+ * One that only files have, of this body, which is padded. Left out when it does not fit into a
+ * record, for the half of a list would be a false one.
  */
 int synth_emit_own(struct synth *s, uint32_t type, struct buf *body, struct tally_error *err);
 int synth_flush(struct synth *s, struct tally_error *err);
@@ -44,7 +44,13 @@ int synth_flush(struct synth *s, struct tally_error *err);
  */
 int synth_kernel(struct synth *s, struct tally_error *err);
 
-/* THREAD_MAP: which threads were recorded, by what there is of the target now; -1 where it is CPUs. */
+/*
+ * The BPF programs that are loaded, of this machine alone: with a root that is another's there are
+ * none, nor where bpf(2) may not be asked, which takes CAP_SYS_ADMIN.
+ */
+int synth_bpf(struct synth *s, struct tally_error *err);
+
+/* THREAD_MAP: which threads are recorded, those of the target now; -1 where it is CPUs. */
 int synth_threads(struct synth *s, const struct tally_target *target, struct tally_error *err);
 
 /* CPU_MAP: which CPUs; -1 where threads are followed wherever they run. */
@@ -57,12 +63,12 @@ int synth_process(struct synth *s, int32_t pid, struct tally_error *err);
 int synth_thread(struct synth *s, int32_t tid, struct tally_error *err);
 
 /*
- * The namespaces of one thread alone, where they are asked for: of a command that waits for its exec,
- * which tells the rest.
+ * The namespaces of one thread alone, where they are asked for: of a command that waits for its
+ * exec, which tells the rest.
  */
 int synth_namespaces(struct synth *s, int32_t pid, int32_t tid, struct tally_error *err);
 
-/* The control groups of the hierarchy that perf events know. Where none is mounted there are none. */
+/* The control groups of the hierarchy that perf events know; none where none is mounted. */
 int synth_cgroups(struct synth *s, struct tally_error *err);
 
 /* Every process. */

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """tally record: what can be in a sample and beside it, with perf as the referee of each file."""
 import contextlib
+import ctypes
 import os
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -252,7 +254,8 @@ time.sleep(60)
         child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             same(child.stdout.readline(), b"on\n")
-            out = tally("record", "--namespaces", "-e", "cpu-clock", "-p", child.pid, "-o", d + "/f", "--", "sleep", "0.1")
+            out = tally("record", "--namespaces", "-e", "cpu-clock", "-p", child.pid, "-o", d + "/f",
+                        "--", "sleep", "0.1")
             if "CAP_PERFMON" in out.stderr and out.returncode:
                 skip(out.stderr.strip())
             same(out.returncode, 0, out.stderr)
@@ -405,6 +408,43 @@ def what_was_recorded():
     finally:
         child.kill()
         child.wait()
+
+
+def load_bpf(name):
+    """Loads a program of two instructions, `r0 = 0; exit`, by bpf(2), and returns its descriptor."""
+    number = {"x86_64": 321, "aarch64": 280}.get(os.uname().machine)
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0), 16)
+    license = ctypes.create_string_buffer(b"GPL")
+    # BPF_PROG_LOAD of a BPF_PROG_TYPE_SOCKET_FILTER; prog_name stands at 48.
+    attr = ctypes.create_string_buffer(struct.pack("<IIQQIIQII16s", 1, 2, ctypes.addressof(code),
+                                                   ctypes.addressof(license), 0, 0, 0, 0, 0, name.encode()), 128)
+    fd = libc.syscall(number, 5, attr, 128) if number else -1
+    if fd < 0:
+        skip(f"no BPF program can be loaded: {os.strerror(ctypes.get_errno())}")
+    return fd
+
+
+@test
+def bpf_programs():
+    """KSYMBOL and BPF_EVENT: of a program that was loaded before, by its id and by kallsyms"""
+    fd = load_bpf("tally_test_bpf")
+    try:
+        info = dict(line.split(":\t") for line in open(f"/proc/self/fdinfo/{fd}").read().splitlines())
+        name = f"bpf_prog_{info['prog_tag']}_tally_test_bpf"
+        symbols = {int(line.split()[0], 16) for line in open("/proc/kallsyms") if line.split()[2] == name}
+        if not symbols or 0 in symbols:
+            skip("the program is not compiled, or addresses are hidden")
+        with scratch() as d:
+            for target in (["-a", "--", "sleep", "0.1"], ["--", TOUCH, PAGES]):
+                same(tally("record", "-e", "cpu-clock", "-o", d + "/f", *target).returncode, 0)
+                shown = scripted(d + "/f", "--show-bpf-events")
+                found = re.findall(r"PERF_RECORD_KSYMBOL addr ([0-9a-f]+) len \d+ type 1 flags 0x0 name (\S+)", shown)
+                # Others may be running this test, too.
+                same({int(at, 16) for at, of in found if of == name} & symbols, symbols)
+                assert info["prog_id"] in re.findall(r"PERF_RECORD_BPF_EVENT type 1, flags 0, id (\d+)", shown), shown
+    finally:
+        os.close(fd)
 
 
 @test
