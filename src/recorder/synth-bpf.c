@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/sys.h"
+#include "recorder/btf.h"
 #include "recorder/synth.h"
 
 /* Functions of a program that are believed in: the kernel's own limit is 256, BPF_MAX_SUBPROGS. */
@@ -17,19 +18,24 @@
 /* KSYM_NAME_LEN is 128 before Linux 6.1, and 512. */
 #define NAME_BYTES 512
 
-/* A program's functions: address, length in bytes and tag of each. */
+/* The kernel takes no more, BTF_MAX_SIZE. */
+#define MAX_BTF (16u << 20)
+
+/* A program's functions: address, length in bytes and tag of each, and its type, which has its name. */
 struct functions {
 	uint64_t *addresses;
 	uint32_t *lengths;
 	uint8_t (*tags)[BPF_TAG_SIZE];
-	uint32_t count;
+	struct bpf_func_info *infos; /* zero where there is no BTF */
+	uint32_t count, btf_len;
+	char *btf; /* NULL: none */
 };
 
 /* bpf(2) refuses bytes beyond its fields that are not zero; an initialiser may leave some so. */
 static int bpf(int cmd, union bpf_attr *attr, uint32_t id)
 {
 	memset(attr, 0, sizeof(*attr));
-	attr->prog_id = id; /* start_id is at the same place */
+	attr->prog_id = id; /* start_id and btf_id are at the same place */
 	return sys()->bpf(cmd, attr, sizeof(*attr));
 }
 
@@ -45,13 +51,14 @@ static bool next_id(uint32_t *id)
 	return true;
 }
 
-static int ask(int fd, struct bpf_prog_info *info)
+/* `info` is a struct bpf_prog_info or bpf_btf_info. */
+static int ask(int fd, void *info, size_t size)
 {
 	union bpf_attr attr;
 
 	memset(&attr, 0, sizeof(attr));
 	attr.info.bpf_fd = (uint32_t)fd;
-	attr.info.info_len = sizeof(*info);
+	attr.info.info_len = (uint32_t)size;
 	attr.info.info = (uintptr_t)info;
 	return sys()->bpf(BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr));
 }
@@ -61,6 +68,8 @@ static void functions_done(struct functions *f)
 	free(f->addresses);
 	free(f->lengths);
 	free(f->tags);
+	free(f->infos);
+	free(f->btf);
 	*f = (struct functions){ 0 };
 }
 
@@ -75,6 +84,31 @@ static uint32_t count_of(const struct bpf_prog_info *info)
 	return least(info->nr_jited_ksyms, least(info->nr_jited_func_lens, info->nr_prog_tags));
 }
 
+/* The types of a program, where it has some. false: no memory. */
+static bool btf_read(struct functions *f, uint32_t id)
+{
+	union bpf_attr attr;
+	struct bpf_btf_info info;
+	int fd = id ? bpf(BPF_BTF_GET_FD_BY_ID, &attr, id) : -1;
+	bool good = true;
+
+	if (fd < 0)
+		return true;
+	memset(&info, 0, sizeof(info));
+	if (ask(fd, &info, sizeof(info)) == 0 && info.btf_size && info.btf_size <= MAX_BTF) {
+		uint32_t size = info.btf_size;
+		f->btf = calloc(1, size);
+		good = f->btf;
+		memset(&info, 0, sizeof(info));
+		info.btf = (uintptr_t)f->btf;
+		info.btf_size = size;
+		if (good && ask(fd, &info, sizeof(info)) == 0)
+			f->btf_len = least(size, info.btf_size);
+	}
+	sys()->close(fd);
+	return good;
+}
+
 /*
  * Asked twice, the first time for the number of functions. None where addresses are hidden, or
  * before Linux 5.0. false: no memory.
@@ -83,37 +117,52 @@ static bool functions_read(struct functions *f, int fd, struct bpf_prog_info *in
 {
 	*f = (struct functions){ 0 };
 	memset(info, 0, sizeof(*info));
-	if (ask(fd, info) < 0)
+	if (ask(fd, info, sizeof(*info)) < 0)
 		return true;
 	uint32_t count = count_of(info);
+	bool typed = info->nr_func_info == count && info->func_info_rec_size == sizeof(*f->infos);
 	if (!count || count > MAX_FUNCTIONS)
 		return true;
 	*f = (struct functions){
 		.addresses = calloc(count, sizeof(*f->addresses)),
 		.lengths = calloc(count, sizeof(*f->lengths)),
 		.tags = calloc(count, sizeof(*f->tags)),
+		.infos = calloc(count, sizeof(*f->infos)),
 	};
-	if (!f->addresses || !f->lengths || !f->tags)
+	if (!f->addresses || !f->lengths || !f->tags || !f->infos)
 		return false;
 	memset(info, 0, sizeof(*info));
 	info->nr_jited_ksyms = info->nr_jited_func_lens = info->nr_prog_tags = count;
 	info->jited_ksyms = (uintptr_t)f->addresses;
 	info->jited_func_lens = (uintptr_t)f->lengths;
 	info->prog_tags = (uintptr_t)f->tags;
-	if (ask(fd, info) == 0)
+	if (typed) {
+		info->nr_func_info = count;
+		info->func_info_rec_size = sizeof(*f->infos);
+		info->func_info = (uintptr_t)f->infos;
+	}
+	if (ask(fd, info, sizeof(*info)) == 0)
 		f->count = least(count, count_of(info));
-	return true;
+	return !f->count || !typed || btf_read(f, info->btf_id);
 }
 
-/* bpf_prog_TAG_NAME, as in kallsyms. Of several functions only BTF has the names: F, as perf(1). */
+/*
+ * bpf_prog_TAG_NAME, as in kallsyms and the kernel's own records, where the first function has the
+ * tag of the whole program. A program's own name is cut to 15 bytes; without BTF each of several
+ * functions is F, as perf(1) says.
+ */
 static void name_function(char *name, const struct functions *f, uint32_t i,
 			  const struct bpf_prog_info *info)
 {
+	const uint8_t *tag = i ? f->tags[i] : info->tag;
 	int n = snprintf(name, NAME_BYTES, "bpf_prog_");
 
 	for (size_t b = 0; b < BPF_TAG_SIZE; b++)
-		n += snprintf(name + n, NAME_BYTES - (size_t)n, "%02x", f->tags[i][b]);
-	if (f->count > 1)
+		n += snprintf(name + n, NAME_BYTES - (size_t)n, "%02x", tag[b]);
+	const char *own = btf_name(f->btf, f->btf_len, f->infos[i].type_id);
+	if (own)
+		snprintf(name + n, NAME_BYTES - (size_t)n, "_%s", own);
+	else if (f->count > 1)
 		snprintf(name + n, NAME_BYTES - (size_t)n, "_F");
 	else if (info->name[0])
 		snprintf(name + n, NAME_BYTES - (size_t)n, "_%.*s", (int)BPF_OBJ_NAME_LEN,

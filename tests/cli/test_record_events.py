@@ -410,41 +410,70 @@ def what_was_recorded():
         child.wait()
 
 
-def load_bpf(name):
-    """Loads a program of two instructions, `r0 = 0; exit`, by bpf(2), and returns its descriptor."""
+def bpf(command, layout, *values):
+    """bpf(2) with an attr of these fields, of which bytes stand for their address. Returns a descriptor."""
     number = {"x86_64": 321, "aarch64": 280}.get(os.uname().machine)
     libc = ctypes.CDLL(None, use_errno=True)
-    code = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0), 16)
-    license = ctypes.create_string_buffer(b"GPL")
-    # BPF_PROG_LOAD of a BPF_PROG_TYPE_SOCKET_FILTER; prog_name stands at 48.
-    attr = ctypes.create_string_buffer(struct.pack("<IIQQIIQII16s", 1, 2, ctypes.addressof(code),
-                                                   ctypes.addressof(license), 0, 0, 0, 0, 0, name.encode()), 128)
-    fd = libc.syscall(number, 5, attr, 128) if number else -1
+    kept = [ctypes.create_string_buffer(v, len(v)) if isinstance(v, bytes) else v for v in values]
+    attr = ctypes.create_string_buffer(
+        struct.pack(layout, *[v if isinstance(v, int) else ctypes.addressof(v) for v in kept]), 128)
+    fd = libc.syscall(number, command, attr, 128) if number else -1
     if fd < 0:
         skip(f"no BPF program can be loaded: {os.strerror(ctypes.get_errno())}")
     return fd
 
 
+def load_types(*functions):
+    """BPF_BTF_LOAD of an int, a prototype that returns it, and functions of it, the ids 3 and on."""
+    types = struct.pack("<IIII", 1, 1 << 24, 4, 1 << 24 | 32) + struct.pack("<III", 0, 13 << 24, 1)
+    strings = b"\0int\0"
+    for name in functions:
+        types += struct.pack("<III", len(strings), 12 << 24, 2)
+        strings += name.encode() + b"\0"
+    btf = struct.pack("<HBBIIIII", 0xeb9f, 1, 0, 24, 0, len(types), len(types), len(strings)) + types + strings
+    return bpf(18, "<QQI", btf, 0, len(btf))
+
+
+def load_program(name, btf=0):
+    """BPF_PROG_LOAD of a socket filter: `r0 = 0; exit`; with types it calls a second function for that."""
+    code = struct.pack("<BBhiBBhi", 0xb7, 0, 0, 0, 0x95, 0, 0, 0)
+    infos = b""
+    if btf:
+        code = struct.pack("<BBhiBBhi", 0x85, 0x10, 0, 1, 0x95, 0, 0, 0) + code
+        infos = struct.pack("<IIII", 0, 3, 2, 4)
+    half = struct.unpack("<QQ", name.encode().ljust(16, b"\0"))
+    return bpf(5, "<IIQQIIQIIQQIIIIQI", 1, len(code) // 8, code, b"GPL\0", 0, 0, 0, 0, 0, *half, 0, 0, btf,
+               8 if btf else 0, infos or 0, len(infos) // 8)
+
+
 @test
 def bpf_programs():
-    """KSYMBOL and BPF_EVENT: of a program that was loaded before, by its id and by kallsyms"""
-    fd = load_bpf("tally_test_bpf")
+    """KSYMBOL and BPF_EVENT: of programs that were loaded before, by their ids and by kallsyms"""
+    names = [f"tally_test_{os.getpid()}_a_name_beyond_15_bytes", f"tally_test_{os.getpid()}_second"]
+    fds = [load_program(f"tally_{os.getpid()}"[:15])]
     try:
-        info = dict(line.split(":\t") for line in open(f"/proc/self/fdinfo/{fd}").read().splitlines())
-        name = f"bpf_prog_{info['prog_tag']}_tally_test_bpf"
-        symbols = {int(line.split()[0], 16) for line in open("/proc/kallsyms") if line.split()[2] == name}
-        if not symbols or 0 in symbols:
-            skip("the program is not compiled, or addresses are hidden")
+        fds.append(load_types(*names))
+        fds.append(load_program(names[0][:15], fds[1]))
+        ids = {re.search(r"^prog_id:\t(\d+)", open(f"/proc/self/fdinfo/{fd}").read(), re.M)[1]
+               for fd in (fds[0], fds[2])}
+        want = {}
+        for line in open("/proc/kallsyms"):
+            at, _, name, *module = line.split()
+            if module == ["[bpf]"] and re.match(rf"bpf_prog_[0-9a-f]{{16}}_tally_(test_)?{os.getpid()}", name):
+                want[name] = int(at, 16)
+        if 0 in want.values() or len(want) != 3:
+            skip(f"programs are not compiled, or addresses are hidden: {want}")
         with scratch() as d:
             for target in (["-a", "--", "sleep", "0.1"], ["--", TOUCH, PAGES]):
                 same(tally("record", "-e", "cpu-clock", "-o", d + "/f", *target).returncode, 0)
                 shown = scripted(d + "/f", "--show-bpf-events")
                 found = re.findall(r"PERF_RECORD_KSYMBOL addr ([0-9a-f]+) len \d+ type 1 flags 0x0 name (\S+)", shown)
-                # Others may be running this test, too.
-                same({int(at, 16) for at, of in found if of == name} & symbols, symbols)
-                assert info["prog_id"] in re.findall(r"PERF_RECORD_BPF_EVENT type 1, flags 0, id (\d+)", shown), shown
+                same({name: int(at, 16) for at, name in found if name in want}, want)
+                loaded = re.findall(r"PERF_RECORD_BPF_EVENT type 1, flags 0, id (\d+)", shown)
+                assert ids <= set(loaded), f"{ids} are not all in {loaded}"
     finally:
-        os.close(fd)
+        for fd in fds:
+            os.close(fd)
 
 
 @test
