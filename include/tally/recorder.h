@@ -10,8 +10,10 @@
  *	tally_recorder_close(rec);
  *
  * Every ring is drained at least every 250 ms, all heads being taken first, so that the order that
- *a round promises holds. What already runs is described by the records that the kernel would have
- *sent: kernel and module maps, threads, names, mappings.
+ * a round promises holds. What already runs is described by the records that the kernel would have
+ * sent: kernel and module maps, BPF programs (CAP_SYS_ADMIN), threads, names, mappings; with
+ * TALLY_SAMPLER_NAMESPACES and _CGROUPS the namespaces of threads and the control groups. Which
+ * threads and CPUs were recorded is said by THREAD_MAP and CPU_MAP, as perf(1) does.
  */
 #ifndef TALLY_RECORDER_H
 #define TALLY_RECORDER_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The records that the kernel would have sent for what already runs when a recording begins: where
- * the kernel and its modules lie, which threads there are, their names and mappings. Read from
- * /proc; all carry time 0 and a zero sample_id, as perf(1) writes them.
+ * the kernel, its modules and BPF programs lie, which control groups there are, which threads, their
+ * namespaces, names and mappings. Read from /proc and /sys, and by bpf(2); all carry time 0 and a
+ * zero sample_id, as perf(1) writes them. Also which threads and CPUs a recording is of.
  */
 #ifndef RECORDER_SYNTH_H
 #define RECORDER_SYNTH_H

@@ -433,7 +433,7 @@ static void threads_of_none_or_too_many(void)
 	struct fakeroot root;
 	struct tally_error err;
 	const struct tally_target target = { .scope = TALLY_SCOPE_PROCESS, .id = 41 };
-	char path[64];
+	char path[PATH_MAX];
 
 	require(fakeroot_make(&root));
 	struct synth s = begin(&root);
@@ -441,9 +441,10 @@ static void threads_of_none_or_too_many(void)
 	check_u64(written.len, 0);
 	/* 16 bytes and 24 a thread. */
 	int most = (UINT16_MAX - 16) / 24;
-	for (int i = 0; i < most; i++) {
-		snprintf(path, sizeof(path), "/proc/41/task/%d", 1000 + i);
-		fakeroot_file(&root, path, "");
+	fakeroot_file(&root, "/proc/41/task/1000", "");
+	for (int i = 1; i < most; i++) {
+		snprintf(path, sizeof(path), "%s/proc/41/task/%d", root.path, 1000 + i);
+		require(mkdir(path, 0755) == 0);
 	}
 	check_int(synth_threads(&s, &target, &err), 0);
 	struct tally_file_record rec = file_record();
