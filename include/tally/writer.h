@@ -78,8 +78,8 @@ TALLY_API int tally_writer_begin(struct tally_writer *writer, struct tally_error
 
 /*
  * Appends whole records. Allocates nothing. What is compressed reaches the file when a round ends or
- * half a megabyte has come together. Errors: -ENOSPC and others of write(2): the file then ends at
- * its last whole round. Since: 0.1
+ * half a megabyte has come together. Errors: -ENOSPC and others of write(2): the file then ends with
+ * the last whole record that got out, or round where it is compressed, and can be finished. Since: 0.1
  */
 TALLY_API int tally_writer_append(struct tally_writer *writer, const struct iovec *spans,
 				  int count);

@@ -102,10 +102,10 @@ static int mark(struct tally_writer *w)
 	return pwrite_all(w->file.fd, &size, sizeof(size), offsetof(struct file_header, data.size));
 }
 
-/* Half a record must not follow the last whole round. */
 static void cut(struct tally_writer *w)
 {
-	(void)!ftruncate(w->file.fd, (off_t)(w->data_offset + w->round_size));
+	(void)!ftruncate(w->file.fd, (off_t)(w->data_offset + w->data_size));
+	(void)mark(w); /* in place: needs no room */
 }
 
 /* The table and, behind it, the payloads, both in the order of the bits. */

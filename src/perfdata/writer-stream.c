@@ -132,6 +132,8 @@ static int put_features(struct tally_writer *w)
 {
 	struct buf b = { 0 };
 
+	if (w->failed)
+		return w->failed; /* half a record may be out: nothing can follow it */
 	put_new(w, &b);
 	int r = b.failed ? -ENOMEM : writer_write(w, b.at, b.len);
 	if (r == 0)

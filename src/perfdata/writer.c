@@ -153,13 +153,13 @@ static int fail_write(struct tally_writer *w, int code, struct tally_error *err)
 				     ? "; make room or choose another disk"
 				     : "";
 
-	if (!w->round_size)
+	if (!w->data_size)
 		return error_set(err, code, TALLY_CAUSE_IO,
 				 "writing %s failed before a record was written: %s%s",
 				 w->file.path, strerror(-code), advice);
 	return error_set(err, code, TALLY_CAUSE_IO,
 			 "writing %s failed after %" PRIu64
-			 " bytes: %s; its records up to the last round can be read%s",
+			 " bytes: %s; its records up to there can be read%s",
 			 w->file.path, w->size, strerror(-code), advice);
 }
 
@@ -228,6 +228,37 @@ static size_t total_of(const struct iovec *spans, int count)
 	return total;
 }
 
+/* How many of the first `len` bytes of the spans are whole records. */
+static size_t whole_records(const struct tally_writer *w, const struct iovec *spans, int count,
+			    size_t len)
+{
+	const size_t head = sizeof(struct tally_record_header);
+	size_t whole = 0, base = 0;
+
+	for (int i = 0; i < count; base += spans[i++].iov_len)
+		while (whole >= base && whole - base + head <= spans[i].iov_len) {
+			const char *at = (const char *)spans[i].iov_base + (whole - base);
+			uint16_t size = load_u16(at + offsetof(struct tally_record_header, size),
+						 w->swapped);
+			if (size < head || size > len - whole)
+				return whole;
+			whole += size;
+		}
+	return whole;
+}
+
+/* Of spans that could not be written, what did get out: a large ring is more than a small disk. */
+static void keep_whole(struct tally_writer *w, const struct iovec *spans, int count)
+{
+	off_t begin = (off_t)w->size, at = lseek(w->file.fd, 0, SEEK_CUR);
+
+	if (w->form != &writer_file || at <= begin)
+		return;
+	size_t whole = whole_records(w, spans, count, (size_t)(at - begin));
+	w->data_size += whole;
+	w->size += whole;
+}
+
 static int write_spans(struct tally_writer *w, const struct iovec *spans, int count)
 {
 	size_t total = total_of(spans, count);
@@ -240,6 +271,8 @@ static int write_spans(struct tally_writer *w, const struct iovec *spans, int co
 	if (r == 0) {
 		w->data_size += total;
 		w->size += total;
+	} else {
+		keep_whole(w, spans, count);
 	}
 	return r;
 }
@@ -265,13 +298,16 @@ static int put_packed(void *arg, const void *record, size_t len)
 	return r;
 }
 
-/* Goes back to the last whole round: half a record must not follow it. */
+/* Half a record must not remain. A slice of compressed ones may end within one: these go back to
+ * their last whole round. */
 static int give_up(struct tally_writer *w, int code)
 {
 	w->failed = code;
+	if (w->packer) {
+		w->data_size = w->round_size;
+		w->size = w->data_offset + w->data_size;
+	}
 	w->form->cut(w);
-	w->data_size = w->round_size;
-	w->size = w->data_offset + w->data_size;
 	return code;
 }
 
@@ -360,7 +396,7 @@ int tally_writer_finish(struct tally_writer *writer, struct tally_error *err)
 {
 	if (!writer->begun || writer->finished)
 		return out_of_order(writer, "it cannot be finished before begin, or twice", err);
-	int r = end_records(writer);
+	int r = writer->failed && !writer->data_size ? writer->failed : end_records(writer);
 	if (r == 0)
 		r = writer->form->mark(writer);
 	if (r < 0)

@@ -67,10 +67,10 @@ static int append(struct drain *d, const struct iovec *spans, int count, struct 
 	if (r == 0)
 		return 0;
 	return error_set(err, r, TALLY_CAUSE_IO,
-			 "writing %s: %s; it can be read up to its last whole round, %" PRIu64
-			 " bytes%s",
-			 d->path, strerror(-r), tally_writer_size(d->writer),
-			 r == -ENOSPC ? "; make room, or bound it by --max-size" : "");
+			 "writing %s: %s; it can be read up to there, %" PRIu64 " bytes%s", d->path,
+			 strerror(-r), tally_writer_size(d->writer),
+			 r == -ENOSPC || r == -EDQUOT ? "; make room, or bound it by --max-size"
+						      : "");
 }
 
 static int drain_ring(struct drain *d, struct tally_ring *ring, uint64_t head,

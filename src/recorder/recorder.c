@@ -544,17 +544,16 @@ static int add_features(struct tally_recorder *r)
 	return ret < 0 ? ret : modules_write(&r->seen.modules, r->writer, r->opts.root);
 }
 
-/* The file as it stays: with all that has come, and its features. */
+/* The file as it stays: with all that has come, and its features. On a full disk there may be room
+ * for these still; the first failure is told. */
 static int finish_file(struct tally_recorder *r, struct tally_error *err)
 {
-	int ret = drain_all(r, err);
+	int drained = drain_all(r, err);
+	struct tally_error *more = drained < 0 ? NULL : err;
+	int ret = add_features(r) < 0 ? error_nomem(more, "the description of the recording")
+				      : tally_writer_finish(r->writer, more);
 
-	if (ret < 0)
-		return ret;
-	ret = add_features(r);
-	if (ret < 0)
-		return error_nomem(err, "the description of the recording");
-	return tally_writer_finish(r->writer, err);
+	return drained < 0 ? drained : ret;
 }
 
 int tally_recorder_switch(struct tally_recorder *r, const char *keep_as, struct tally_error *err)
