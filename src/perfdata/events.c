@@ -120,7 +120,7 @@ static int name_by_description(struct events *e, struct sections *sections)
 			return -ENOMEM;
 	}
 	if (c.bad)
-		source_complain(sections->src, "feature EVENT_DESC is damaged");
+		source_complain(sections->src, "has a damaged feature EVENT_DESC");
 	return 0;
 }
 
@@ -182,8 +182,9 @@ static int index_ids(struct events *e, struct source *src)
 	for (uint32_t i = 0; i < e->list.count; i++) {
 		const struct tally_reader_event *event = &e->list.at[i];
 		if (!same_place(first, event->attr.sample_type)) {
-			source_complain(src, "its events keep their ids in different places: all "
-					     "records are taken to be of the first event's form");
+			source_complain(src,
+					"has events that keep their ids in different places: all "
+					"records are taken to be of the first event's form");
 			return 0;
 		}
 		for (uint32_t k = 0; k < event->id_count; k++) {

@@ -96,7 +96,7 @@ int find_records(struct tally_reader *r, struct tally_error *err)
 	else if (whole)
 		bound_finished(r);
 	else if (!file->data.size)
-		source_complain(&r->src, "its header has no size of data, so its writer was "
+		source_complain(&r->src, "has no size of data in its header, so its writer was "
 					 "killed: read to the last whole record");
 	else
 		source_complain(&r->src,

@@ -23,7 +23,7 @@ static int go_on(struct tally_reader *r, struct tally_error *err)
 		return look_again(r, err);
 	if (unpack_rest(&r->unpack))
 		source_complain(r->stream.src,
-				"its compressed records end within a record, of which %zu bytes "
+				"has compressed records that end within one, of which %zu bytes "
 				"are left out",
 				unpack_rest(&r->unpack));
 	unpack_reset(&r->unpack);
@@ -111,7 +111,7 @@ static void end_order(struct tally_reader *r)
 	r->draining = r->ended = true;
 	if (r->order->late)
 		source_complain(&r->src,
-				"%" PRIu64 " of its records came later than its rounds promised "
+				"has %" PRIu64 " records that came later than its rounds promised "
 				"and stand behind their time",
 				r->order->late);
 }

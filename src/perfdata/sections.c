@@ -22,8 +22,8 @@ void sections_add(struct sections *s, uint32_t feature, const struct file_sectio
 	if (!source_holds(s->src, place) || place->size > FEATURE_LIMIT ||
 	    place->size > s->src->size - s->total) {
 		source_complain(s->src,
-				"feature %s (%u) with %" PRIu64 " bytes at offset %" PRIu64
-				" does not fit the file and is left out",
+				"has feature %s (%u) with %" PRIu64 " bytes at offset %" PRIu64
+				", which does not fit the file and is left out",
 				feature_name(feature), feature, place->size, place->offset);
 		return;
 	}
@@ -65,7 +65,8 @@ void sections_read_table(struct sections *s, const uint64_t *bits, uint64_t offs
 		return;
 	if (!source_holds(s->src, &at) ||
 	    source_read(s->src, table, at.offset, at.size, "the table of features", NULL) < 0) {
-		source_complain(s->src, "the table of features at offset %" PRIu64 " is cut off",
+		source_complain(s->src,
+				"has a table of features, at offset %" PRIu64 ", that is cut off",
 				offset);
 		return;
 	}

@@ -168,8 +168,8 @@ static int stop(struct stream *s)
 		return 0;
 	if (s->end > at && s->end != UINT64_MAX)
 		source_complain(s->src,
-				"the last %" PRIu64 " bytes of the records, at offset %" PRIu64
-				", are no whole record and left out",
+				"ends with %" PRIu64 " bytes, at offset %" PRIu64
+				", that are no whole record and left out",
 				s->end - at, at);
 	s->stopped = true;
 	return 0;

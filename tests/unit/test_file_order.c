@@ -203,7 +203,7 @@ static void what_breaks_the_promise_is_told(void)
 	struct tally_reader *r = open_by_time(&m, &fd, NULL);
 	require(r);
 	check_numbers(r, 0, 1, 0, 2);
-	check_has(tally_reader_health(r), "1 of its records came later");
+	check_has(tally_reader_health(r), "has 1 records that came later");
 	close_made(r, fd);
 	hm_done(&m.h);
 }

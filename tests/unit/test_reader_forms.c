@@ -225,7 +225,7 @@ static void a_pipe_that_breaks_off_is_read_to_its_last_whole_record(void)
 	fd = pipe_of(&f, &m.h, 65536);
 	require((r = open_stream(fd, 0, &err)) != NULL);
 	check_int(drain(r, &err), 6);
-	check_has(tally_reader_health(r), "the last 38 bytes");
+	check_has(tally_reader_health(r), "ends with 38 bytes");
 	end_stream(r, &f, fd);
 
 	for (m.h.len = 0; m.h.len <= 16; m.h.len += 8) {
@@ -476,7 +476,7 @@ static void a_folder_of_threads_is_one_recording(void)
 	put_file(dir, "data.1", parts[1].at, 100);
 	require(tally_reader_open(&r, dir, NULL, &err) == 0);
 	check_int(drain(r, &err), 3 + 10 + 2 + 10);
-	check_has(tally_reader_health(r), "data.1: the last 4 bytes");
+	check_has(tally_reader_health(r), "data.1: ends with 4 bytes");
 	tally_reader_close(r);
 	hm_set(&parts[1], 48 + 6, 3, 2);
 	put_file(dir, "data.1", parts[1].at, parts[1].len);
