@@ -124,19 +124,48 @@ def the_machine_is_described_as_perf_does():
         same([line for line in description(ours) if "event :" not in line and "cmdline" not in line], want)
 
 
+SEED = int(os.environ.get("TALLY_SEED", random.randrange(1000000)))
+
+
+def killed(path, words, moment):
+    """Ends a recorder of a busy command without a warning, so many seconds after its file is there."""
+    with subprocess.Popen([TALLY, "record", "-q", "-F", "9999", "-e", "cpu-clock", *words, "-o", path, "--", "sh", "-c",
+                           "while :; do :; done"], stdin=subprocess.DEVNULL, start_new_session=True) as recorder:
+        while not os.path.exists(path) and recorder.poll() is None:
+            time.sleep(0.0001)
+        time.sleep(moment)
+        recorder.kill()
+        os.killpg(recorder.pid, signal.SIGKILL)  # its command as well
+
+
+def says_why(done, parts):
+    """It worked, or says what is missing."""
+    assert done.returncode in (0, 1), (done.args, done.returncode, done.stderr)
+    text = done.stdout + done.stderr
+    if done.returncode:
+        assert any(part in text for part in parts), (done.args, text)
+
+
 @test
 def what_a_killed_recorder_leaves_can_be_read():
-    random.seed(7)
+    """Also where it is killed before its first round, or while it describes what runs."""
+    print(f"# TALLY_SEED={SEED}")
+    chance = random.Random(SEED)
+    moments = [0.6 + chance.random() / 2 for _ in range(6)] + [chance.random() ** 3 / 2 for _ in range(10)]
     with scratch() as folder:
         path, copy = (os.path.join(folder, n) for n in ("perf.data", "copy"))
-        for i in range(6):
-            words = ["-z"] if i % 2 else []
-            with subprocess.Popen([TALLY, "record", "-q", "-F", "9999", "-e", "cpu-clock", *words, "-o", path, "--", "sh", "-c",
-                                   "while :; do :; done"], stdin=subprocess.DEVNULL, start_new_session=True) as recorder:
-                time.sleep(0.6 + random.random() / 2)
-                recorder.kill()
-                os.killpg(recorder.pid, signal.SIGKILL)  # its command as well
+        for i, moment in enumerate(moments):
+            if os.path.exists(path):
+                os.remove(path)
+            killed(path, ["-z"] if i % 2 else ["-g"] if i % 4 else [], moment)
+            missing = ["its writer was killed", "was not finished by its writer", "is cut short", "no whole record",
+                       "its writer may have ended before it wrote anything"]
+            says_why(tally("data", "check", path), missing)
+            says_why(tally("report", "-i", path), missing + ["no samples"])
             done = tally("data", "cut", "-o", copy, path)
+            if i >= 6:
+                says_why(done, missing)
+                continue
             same(done.returncode, 0, done.stderr)
             info = json.loads(tally("data", "info", "--json", copy).stdout)
             assert info["records"].get("SAMPLE", 0) > 100 or info["records"].get("COMPRESSED", 0) > 0, info["records"]
