@@ -20,6 +20,8 @@
 
 #define KNOWN_FLAGS (TALLY_WRITER_NO_OLD | TALLY_WRITER_STREAM)
 
+#define BUILD_IDS_ROOM 8192
+
 static int put_packed(void *arg, const void *record, size_t len);
 
 static int open_packer(struct tally_writer *w, uint32_t level, struct tally_error *err)
@@ -247,14 +249,28 @@ static size_t whole_records(const struct tally_writer *w, const struct iovec *sp
 	return whole;
 }
 
-/* Of spans that could not be written, what did get out: a large ring is more than a small disk. */
+/* About what the features will take, with build-ids, which are known at the end only. */
+static size_t features_room(struct tally_writer *w)
+{
+	size_t room = BUILD_IDS_ROOM;
+
+	vec_each (&w->features, f)
+		room += f->bytes.len + sizeof(struct file_section);
+	vec_each (&w->events, e)
+		room += w->attr_size + strlen(e->name) + e->id_count * sizeof(uint64_t);
+	return room;
+}
+
+/* Of spans that could not be written, what did get out: a large ring is more than a small disk.
+ * Features get their room where it is a small part: perf takes no tracepoints without them. */
 static void keep_whole(struct tally_writer *w, const struct iovec *spans, int count)
 {
 	off_t begin = (off_t)w->size, at = lseek(w->file.fd, 0, SEEK_CUR);
 
 	if (w->form != &writer_file || at <= begin)
 		return;
-	size_t whole = whole_records(w, spans, count, (size_t)(at - begin));
+	size_t len = (size_t)(at - begin), room = features_room(w);
+	size_t whole = whole_records(w, spans, count, room <= len / 2 ? len - room : len);
 	w->data_size += whole;
 	w->size += whole;
 }
@@ -298,15 +314,19 @@ static int put_packed(void *arg, const void *record, size_t len)
 	return r;
 }
 
+static void back_to(struct tally_writer *w, uint64_t round)
+{
+	w->data_size = round;
+	w->size = w->data_offset + w->data_size;
+}
+
 /* Half a record must not remain. A slice of compressed ones may end within one: these go back to
- * their last whole round. */
+ * their last whole round, where there is one. */
 static int give_up(struct tally_writer *w, int code)
 {
 	w->failed = code;
-	if (w->packer) {
-		w->data_size = w->round_size;
-		w->size = w->data_offset + w->data_size;
-	}
+	if (w->packer && w->round_size)
+		back_to(w, w->round_size);
 	w->form->cut(w);
 	return code;
 }
@@ -372,8 +392,10 @@ int tally_writer_round(struct tally_writer *writer, struct tally_error *err)
 	int r = append_round(writer);
 	if (r == 0) {
 		r = writer->form->mark(writer);
-		if (r == 0)
+		if (r == 0) {
+			writer->round_before = writer->round_size;
 			writer->round_size = writer->data_size;
+		}
 	}
 	return r < 0 ? fail_write(writer, r, err) : 0;
 }
@@ -392,6 +414,20 @@ static int end_records(struct tally_writer *w)
 	return r;
 }
 
+/* A little that came last is worth less than the features, without which perf unpacks nothing. */
+static int put_features(struct tally_writer *w)
+{
+	int r = w->form->put_features(w);
+	uint64_t round = w->packer ? w->round_before : w->round_size;
+	uint64_t most = w->packer ? w->data_size - 1 : w->data_size / 4;
+
+	if (r != -ENOSPC || !w->failed || w->data_size - round > most)
+		return r;
+	back_to(w, round);
+	w->form->cut(w);
+	return w->form->put_features(w);
+}
+
 int tally_writer_finish(struct tally_writer *writer, struct tally_error *err)
 {
 	if (!writer->begun || writer->finished)
@@ -401,8 +437,7 @@ int tally_writer_finish(struct tally_writer *writer, struct tally_error *err)
 		r = writer->form->mark(writer);
 	if (r < 0)
 		return fail_write(writer, r, err);
-	writer->round_size = writer->data_size;
-	r = writer->form->put_features(writer);
+	r = put_features(writer);
 	writer->finished = r == 0;
 	if (r == -ENOMEM)
 		return error_nomem(err, "the features");

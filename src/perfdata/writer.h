@@ -40,8 +40,9 @@ struct tally_writer {
 	uint64_t data_offset;
 	uint64_t data_size;  /* bytes of records in the file */
 	uint64_t round_size; /* of those, up to the end of the last round */
-	uint64_t size;       /* of the file */
-	int failed;          /* an append that went wrong: no more records can follow */
+	uint64_t round_before;
+	uint64_t size; /* of the file */
+	int failed;    /* an append that went wrong: no more records can follow */
 	bool begun, finished;
 };
 
