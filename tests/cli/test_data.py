@@ -92,10 +92,11 @@ def filters_are_perfs():
         samples = script(path).splitlines()
         pids = sorted({re.search(r"(\d+)/(\d+)", line).group(1) for line in samples})
         times = [float(re.search(r"([\d.]+): ", line).group(1)) for line in samples]
+        cpu = str(int(re.search(r"\[(\d+)\]", samples[0]).group(1)))
         span = f"{times[len(times) // 4]:.6f},{times[len(times) // 2]:.6f}"
         # perf prints microseconds, and its span includes its end; so a nanosecond later.
         for ours, theirs in ((["--pid", pids[0]], ["--pid", pids[0]]), (["--tid", pids[-1]], ["--tid", pids[-1]]),
-                             (["--comm", "python3"], ["--comms", "python3"]), (["-C", "0"], ["-C", "0"])):
+                             (["--comm", "python3"], ["--comms", "python3"]), (["-C", cpu], ["-C", cpu])):
             done = tally("data", "cut", *ours, "-o", copy, path)
             same(done.returncode, 0, done.stderr)
             want = script(path, *theirs)
