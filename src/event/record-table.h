@@ -63,17 +63,22 @@ extern const struct shape record_trailer;
  * which the compiler makes straight code, and has fewer bytes to clear: a third of the time.
  */
 #define SAMPLE_AT(member) offsetof(struct tally_record, member)
-#define SAMPLE_WORDS                                               \
-	{ TALLY_SAMPLE_IDENTIFIER, SAMPLE_AT(id.id), WORD },       \
-	{ TALLY_SAMPLE_IP, SAMPLE_AT(sample.ip), WORD },           \
-	{ TALLY_SAMPLE_TID, SAMPLE_AT(id.pid), PAIR },             \
-	{ TALLY_SAMPLE_TIME, SAMPLE_AT(id.time), WORD },           \
-	{ TALLY_SAMPLE_ADDR, SAMPLE_AT(sample.addr), WORD },       \
-	{ TALLY_SAMPLE_ID, SAMPLE_AT(id.id), WORD },               \
-	{ TALLY_SAMPLE_STREAM_ID, SAMPLE_AT(id.stream_id), WORD }, \
-	{ TALLY_SAMPLE_CPU, SAMPLE_AT(id.cpu), CPU },              \
-	{ TALLY_SAMPLE_PERIOD, SAMPLE_AT(sample.period), WORD }
-#define SAMPLE_CHAIN { TALLY_SAMPLE_CALLCHAIN, SAMPLE_AT(sample.chain), CHAIN }
+#define SAMPLE_WORDS                                                       \
+	{ TALLY_SAMPLE_IDENTIFIER, SAMPLE_AT(id.id), WORD },               \
+		{ TALLY_SAMPLE_IP, SAMPLE_AT(sample.ip), WORD },           \
+		{ TALLY_SAMPLE_TID, SAMPLE_AT(id.pid), PAIR },             \
+		{ TALLY_SAMPLE_TIME, SAMPLE_AT(id.time), WORD },           \
+		{ TALLY_SAMPLE_ADDR, SAMPLE_AT(sample.addr), WORD },       \
+		{ TALLY_SAMPLE_ID, SAMPLE_AT(id.id), WORD },               \
+		{ TALLY_SAMPLE_STREAM_ID, SAMPLE_AT(id.stream_id), WORD }, \
+		{ TALLY_SAMPLE_CPU, SAMPLE_AT(id.cpu), CPU },              \
+	{                                                                  \
+		TALLY_SAMPLE_PERIOD, SAMPLE_AT(sample.period), WORD        \
+	}
+#define SAMPLE_CHAIN                                                   \
+	{                                                              \
+		TALLY_SAMPLE_CALLCHAIN, SAMPLE_AT(sample.chain), CHAIN \
+	}
 /* Words, then maybe a callchain, and nothing else. */
 #define HEAD_BITS                                                                           \
 	(TALLY_SAMPLE_IDENTIFIER | TALLY_SAMPLE_IP | TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME | \
