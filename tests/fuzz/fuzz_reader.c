@@ -5,6 +5,7 @@
  * refusals and damage are told in one line.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/mman.h>
@@ -214,6 +215,21 @@ static void read_as_folder(const uint8_t *data, size_t size, const struct outcom
 	memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
 }
 
+/* A folder and a pipe take many system calls: a search for inputs tries them on one of 32. */
+static bool tries_all_forms(const uint8_t *data, size_t size)
+{
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+	uint32_t sum = 0;
+
+	for (size_t i = 0; i < size; i++)
+		sum = sum * 31 + data[i];
+	return sum % 32 == 0;
+#else
+	(void)data, (void)size;
+	return true;
+#endif
+}
+
 static void read_in_other_ways(int fd, const uint8_t *data, size_t size)
 {
 	struct outcome plain = read_as(fd, 0), by_time = read_as(fd, TALLY_READER_TIME_ORDER);
@@ -222,6 +238,8 @@ static void read_in_other_ways(int fd, const uint8_t *data, size_t size)
 	if (plain.count >= RECORDS_LIMIT)
 		return;
 	same(&plain, &by_time);
+	if (!tries_all_forms(data, size))
+		return;
 	read_as_pipe(data, size, &plain);
 	read_as_folder(data, size, &plain);
 }
