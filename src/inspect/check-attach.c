@@ -44,7 +44,7 @@ void check_attach(const struct doctor *d, struct finding *f)
 {
 	struct tally_freeze *freeze;
 	struct tally_error err;
-	int keep;
+	int keep = -1;
 	pid_t child = start_waiting(&keep);
 
 	if (child < 0) {

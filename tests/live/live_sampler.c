@@ -389,7 +389,7 @@ static void the_newest_are_kept(void)
 	const struct tally_record_header *header;
 	struct tally_record rec;
 	struct sampling s;
-	char name[16];
+	char name[24];
 	int at = 999;
 
 	if (!sampling_start(&s, "dummy,page-faults", &self, opts))
