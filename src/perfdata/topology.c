@@ -169,38 +169,50 @@ static void put_cache(struct buf *b, const struct cache *c)
 	put_text(b, c->map);
 }
 
-/* Each once, though all CPUs that share it tell of it; by level. */
+/* Who shares a cache all tell of it; the first of them is asked. */
+static bool is_told_by(const char *root, uint32_t cpu, uint32_t index)
+{
+	char map[256], *end;
+
+	if (!read_line(map, sizeof(map), root,
+		       CPU_FOLDER "/cpu%" PRIu32 "/cache/index%" PRIu32 "/shared_cpu_list", cpu,
+		       index))
+		return false;
+	unsigned long first = strtoul(map, &end, 10);
+	return end == map || first == cpu;
+}
+
+/* The caches that a CPU tells of, each among those of its level. How many. */
+static uint32_t add_caches(struct buf *levels, const char *root, uint32_t cpu)
+{
+	struct cache cache;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < CACHES_OF_A_CPU; i++) {
+		if (!is_told_by(root, cpu, i) || !read_cache(&cache, root, cpu, i) ||
+		    !cache.numbers[0] || cache.numbers[0] >= CACHES_OF_A_CPU)
+			continue;
+		put_cache(&levels[cache.numbers[0]], &cache);
+		count++;
+	}
+	return count;
+}
+
 static int put_caches(struct tally_writer *w, const char *root, uint32_t cpus)
 {
-	struct strings seen = { 0 };
-	struct buf b = { 0 };
-	struct cache cache;
-	char key[400];
+	struct buf b = { 0 }, levels[CACHES_OF_A_CPU] = { 0 };
+	uint32_t count = 0;
 
+	for (uint32_t cpu = 0; cpu < cpus; cpu++)
+		count += add_caches(levels, root, cpu);
 	buf_u32(&b, CACHE_VERSION);
-	uint32_t count = begin_count(&b);
-	for (uint32_t level = 1; level < CACHES_OF_A_CPU; level++) {
-		for (uint32_t i = 0; i < cpus * CACHES_OF_A_CPU; i++) {
-			if (!read_cache(&cache, root, i / CACHES_OF_A_CPU, i % CACHES_OF_A_CPU)) {
-				/* The next CPU. */
-				i = i / CACHES_OF_A_CPU * CACHES_OF_A_CPU + CACHES_OF_A_CPU - 1;
-				continue;
-			}
-			if (cache.numbers[0] != level)
-				continue;
-			size_t before = seen.count;
-			snprintf(key, sizeof(key), "%s %s %s", cache.type, cache.size, cache.map);
-			if (strings_add(&seen, key) == UINT32_MAX)
-				b.failed = true;
-			if (seen.count == before)
-				continue;
-			put_cache(&b, &cache);
-			count_up(&b, count);
-		}
+	buf_u32(&b, count);
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+		buf_add(&b, levels[i].at, levels[i].len);
+		b.failed |= levels[i].failed;
+		buf_done(&levels[i]);
 	}
-	bool any = seen.count > 0;
-	strings_done(&seen);
-	return hand_over(w, TALLY_FEATURE_CACHE, &b, any);
+	return hand_over(w, TALLY_FEATURE_CACHE, &b, count > 0);
 }
 
 /* ---- memory ---- */
