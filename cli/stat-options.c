@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "event-lists.h"
 #include "stat.h"
 #include "term.h"
 
@@ -19,6 +20,8 @@ static const char *const details[] = {
 	",L1-dcache-prefetches,L1-dcache-prefetch-misses",
 };
 #define DETAILS (sizeof(details) / sizeof(*details))
+/* The default's and all details' room, more than they have. */
+#define MORE_EVENTS 512
 
 /* perf's limit is 100; ours only keeps a slip of the finger from running for years. */
 #define MAX_REPEAT 1000000
@@ -236,28 +239,15 @@ bool stat_options_check(struct stat_options *o, const struct targets *targets, b
 	return keeps(rules, sizeof(rules) / sizeof(*rules));
 }
 
-/* The first `lists` texts of -e joined, with room for `more`. */
-static char *join(const struct stat_options *o, unsigned lists, size_t more)
-{
-	size_t size = more + 1;
-
-	for (unsigned i = 0; i < lists; i++)
-		size += strlen(o->events.at[i]) + 1;
-	char *text = malloc(size), *end = text;
-	if (!text)
-		return NULL;
-	*end = '\0';
-	for (unsigned i = 0; i < lists; i++)
-		end += sprintf(end, "%s%s", i ? "," : "", o->events.at[i]);
-	return text;
-}
-
 char *stat_event_text(const struct stat_options *o, bool on_cpus)
 {
-	char *text = join(o, o->events.count, 512);
+	char *lists = event_lists_join(&o->events, o->events.count);
+	char *text = lists ? realloc(lists, strlen(lists) + MORE_EVENTS) : NULL;
 
-	if (!text)
+	if (!text) {
+		free(lists);
 		return NULL;
+	}
 	/* -M brings the events that it needs. */
 	if (!o->events.count && (!o->metrics || !*o->metrics))
 		sprintf(text, "%s%s", on_cpus ? "cpu-clock" : "task-clock", DEFAULT_REST);
@@ -266,47 +256,9 @@ char *stat_event_text(const struct stat_options *o, bool on_cpus)
 	return text;
 }
 
-/* Which event of the whole list the first `lists` texts end with; -1: they are no list. */
-static int64_t last_event(const struct stat_options *o, unsigned lists)
-{
-	const struct tally_events_opts opts = { .size = sizeof(opts), .tables = o->tables };
-	struct tally_events *events = NULL;
-	char *text = join(o, lists, 0);
-	int64_t last = -1;
-
-	if (text && tally_events_parse(&events, text, &opts, NULL) == 0)
-		last = (int64_t)tally_events_count(events) - 1;
-	tally_events_free(events);
-	free(text);
-	return last;
-}
-
-static int set_filter(const struct stat_options *o, unsigned i, struct tally_events *events)
-{
-	unsigned lists = o->filters.after[i];
-	int64_t at = lists ? last_event(o, lists) : -1;
-
-	if (at < 0) {
-		complain("stat", "--filter stands behind the -e of the event that it is for");
-		return EXIT_USAGE;
-	}
-	struct tally_event *event = tally_events_at(events, (uint32_t)at);
-	if (tally_event_attr(event)->type != TALLY_TYPE_TRACEPOINT) {
-		complain("stat", "--filter: '%s' is no tracepoint, and only those have fields",
-			 tally_event_name(event));
-		return EXIT_USAGE;
-	}
-	if (tally_event_set_filter(event, o->filters.at[i]) == 0)
-		return EXIT_DONE;
-	complain("stat", "no memory for a filter");
-	return EXIT_FAILED;
-}
-
 int stat_set_filters(const struct stat_options *o, struct tally_events *events)
 {
-	int r = EXIT_DONE;
+	const struct tally_events_opts opts = { .size = sizeof(opts), .tables = o->tables };
 
-	for (unsigned i = 0; i < o->filters.count && r == EXIT_DONE; i++)
-		r = set_filter(o, i, events);
-	return r;
+	return event_lists_filter(&o->events, &o->filters, &opts, events, "stat");
 }
