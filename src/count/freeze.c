@@ -72,6 +72,28 @@ int32_t freeze_pid(const struct tally_freeze *freeze)
 	return freeze->pid;
 }
 
+static int refuse(const char *whose, const char *text, struct tally_error *err)
+{
+	return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "options of %s: %s", whose, text);
+}
+
+int freeze_check(const struct tally_freeze *freeze, const struct tally_target *target, bool no_stop,
+		 const char *whose, struct tally_error *err)
+{
+	if (!freeze)
+		return 0;
+	if (target->scope != TALLY_SCOPE_PROCESS)
+		return refuse(whose, "a freeze is of a process, and the target is none", err);
+	if (freeze->pid != target->id)
+		return error_set(
+			err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+			"options of %s: the freeze holds process %d, and the target is process %d",
+			whose, freeze->pid, target->id);
+	if (no_stop)
+		return refuse(whose, "NO_STOP and a freeze contradict each other", err);
+	return 0;
+}
+
 TALLY_PRINTF(2, 3) static void blame(struct tally_freeze *f, const char *fmt, ...)
 {
 	va_list ap;

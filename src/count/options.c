@@ -83,24 +83,6 @@ static int check_values(const struct tally_counter_opts *o, struct tally_error *
 	return 0;
 }
 
-static int check_freeze(const struct tally_counter_opts *o, const struct tally_target *target,
-			struct tally_error *err)
-{
-	if (!o->freeze)
-		return 0;
-	if (target->scope != TALLY_SCOPE_PROCESS)
-		return refuse(err, "a freeze is of a process, and the target is none");
-	if (freeze_pid(o->freeze) != target->id)
-		return error_set(
-			err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-			"options of a counter: the freeze holds process %d, and the target is "
-			"process %d",
-			freeze_pid(o->freeze), target->id);
-	if (o->flags & FLAG(NO_STOP))
-		return refuse(err, "NO_STOP and a freeze contradict each other");
-	return 0;
-}
-
 int options_read(struct tally_counter_opts *out, const struct tally_counter_opts *opts,
 		 const struct tally_target *target, struct tally_error *err)
 {
@@ -112,7 +94,9 @@ int options_read(struct tally_counter_opts *out, const struct tally_counter_opts
 	r = check_flags(out, target, err);
 	if (r == 0)
 		r = check_values(out, err);
-	return r == 0 ? check_freeze(out, target, err) : r;
+	return r == 0 ? freeze_check(out->freeze, target, out->flags & FLAG(NO_STOP), "a counter",
+				     err)
+		      : r;
 }
 
 /* Bits of an attr that go with a flag, on all members of a group. */

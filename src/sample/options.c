@@ -101,23 +101,6 @@ static int check_values(const struct tally_sampler_opts *o, struct tally_error *
 	return 0;
 }
 
-static int check_freeze(const struct tally_sampler_opts *o, const struct tally_target *target,
-			struct tally_error *err)
-{
-	if (!o->freeze)
-		return 0;
-	if (target->scope != TALLY_SCOPE_PROCESS)
-		return refuse(err, "a freeze is of a process, and the target is none");
-	if (freeze_pid(o->freeze) != target->id)
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "options of a sampler: the freeze holds process %d, and the "
-				 "target is process %d",
-				 freeze_pid(o->freeze), target->id);
-	if (o->flags & FLAG(NO_STOP))
-		return refuse(err, "NO_STOP and a freeze contradict each other");
-	return 0;
-}
-
 /* The registers that a copy of the stack is of no use without. */
 static int fill_regs(struct tally_sampler_opts *o, struct tally_error *err)
 {
@@ -141,7 +124,7 @@ int sampler_options_read(struct tally_sampler_opts *out, const struct tally_samp
 	if (r == 0)
 		r = check_values(out, err);
 	if (r == 0)
-		r = check_freeze(out, target, err);
+		r = freeze_check(out->freeze, target, out->flags & FLAG(NO_STOP), "a sampler", err);
 	return r == 0 ? fill_regs(out, err) : r;
 }
 
