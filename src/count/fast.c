@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/page.h"
 #include "base/sys.h"
 #include "count/fast.h"
 #include "count/opened.h"
@@ -146,26 +146,6 @@ clockid_t fast_thread_clock(void)
 	return pthread_getcpuclockid(pthread_self(), &id) == 0 ? id : 0;
 }
 
-static size_t page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* The owner's word, on memory that reads as 0 in a forked child (Linux 4.14). */
-static uintptr_t *map_owner(void)
-{
-	void *at = NULL;
-
-	if (sys()->mmap(&at, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			0) < 0)
-		return NULL;
-	if (sys()->madvise(at, page_size(), MADV_WIPEONFORK) < 0) {
-		sys()->munmap(at, page_size());
-		return NULL;
-	}
-	return at;
-}
-
 static struct fast_pages *pages_new(uint32_t members, uintptr_t owner)
 {
 	struct fast_pages *pages = calloc(1, sizeof(*pages) + members * sizeof(*pages->at));
@@ -173,7 +153,7 @@ static struct fast_pages *pages_new(uint32_t members, uintptr_t owner)
 	if (!pages)
 		return NULL;
 	pages->members = members;
-	pages->owner = map_owner();
+	pages->owner = page_map_wiped();
 	if (!pages->owner) {
 		free(pages);
 		return NULL;
@@ -245,7 +225,7 @@ void fast_pages_close(struct fast_pages *pages)
 	/* A forked child has not got the pages: something else may stand in their place. */
 	for (uint32_t i = 0; *pages->owner && i < pages->members; i++)
 		if (pages->at[i])
-			sys()->munmap(pages->at[i], page_size());
-	sys()->munmap(pages->owner, page_size());
+			page_unmap(pages->at[i]);
+	page_unmap(pages->owner);
 	free(pages);
 }

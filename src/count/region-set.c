@@ -4,21 +4,15 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/page.h"
 #include "base/sys.h"
 #include "count/region.h"
 
 /* Handles keep it beside a region's number, which leaves it so many bits. */
 #define GENERATION_MASK ((1ull << 48) - 1)
-
-static size_t page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static uint64_t new_generation(void)
 {
@@ -168,26 +162,11 @@ static void end_thread(void *arg)
 
 /* -- start and stop --------------------------------------------------------------------- */
 
-/* A word that reads as REGION_FORKED in a child (Linux 4.14). */
-static uint32_t *map_alive(void)
-{
-	void *at = NULL;
-
-	if (sys()->mmap(&at, page_size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			0) < 0)
-		return NULL;
-	if (sys()->madvise(at, page_size(), MADV_WIPEONFORK) < 0) {
-		sys()->munmap(at, page_size());
-		return NULL;
-	}
-	return at;
-}
-
 static bool prepare(struct tally_regions *set)
 {
 	pthread_key_t key;
 
-	set->alive = map_alive();
+	set->alive = page_map_wiped(); /* REGION_FORKED in a child */
 	if (!set->alive) {
 		buf_printf(&set->state->config->troubles,
 			   "nothing is counted: that needs memory that fork wipes (Linux 4.14)\n");
@@ -245,7 +224,7 @@ static bool take_all(struct tally_regions_state *state, const struct tally_regio
 static void forget(struct tally_regions *set)
 {
 	if (set->alive)
-		sys()->munmap(set->alive, page_size());
+		page_unmap(set->alive);
 	set->alive = NULL;
 	state_free(set->state);
 	set->state = NULL;

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/page.h"
 #include "base/sys.h"
 #include "event/explain.h"
 #include "sample/ring-inside.h"
@@ -24,11 +24,6 @@
 #define RECORD_ALIGN   8u           /* perf_prepare_sample() and perf_event_header__init_id() */
 
 #define KNOWN_FLAGS ((uint32_t)(TALLY_RING_OVERWRITE | TALLY_RING_CANCELLABLE | TALLY_RING_SHRINK))
-
-static size_t page_size(void)
-{
-	return (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static int ring_new(struct tally_ring **out, int fd, uint32_t flags, struct tally_error *err)
 {
