@@ -4,37 +4,16 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/proc.h"
 #include "perfdata/wanted.h"
-
-/* The next piece of a list, of which `*list` moves behind it. */
-static size_t next_piece(const char **list, const char **piece)
-{
-	size_t len = strcspn(*list, ",");
-
-	*piece = *list;
-	*list += len + ((*list)[len] == ',');
-	return len;
-}
-
-static bool in_list(const char *list, const char *text)
-{
-	const char *piece;
-
-	while (*list) {
-		size_t len = next_piece(&list, &piece);
-		if (strlen(text) == len && !memcmp(text, piece, len))
-			return true;
-	}
-	return false;
-}
 
 static bool number_in_list(const char *list, int64_t number)
 {
 	const char *piece;
 
 	while (*list) {
-		size_t len = next_piece(&list, &piece);
+		size_t len = list_next(&list, &piece);
 		int64_t value = 0;
 		for (size_t i = 0; i < len; i++)
 			value = value * 10 + (piece[i] - '0');
@@ -49,7 +28,7 @@ static int check_numbers(const char *what, const char *list, struct tally_error 
 	const char *piece, *at = list;
 
 	do {
-		size_t len = list ? next_piece(&at, &piece) : 0;
+		size_t len = list ? list_next(&at, &piece) : 0;
 		if (list && (!len || len > 10 || strspn(piece, "0123456789") < len))
 			return error_set(err, -EINVAL, TALLY_CAUSE_SYNTAX,
 					 "the %s filter '%s' is no list of numbers", what, list);
@@ -73,7 +52,7 @@ int wanted_check(const struct tally_rewrite_opts *o, struct tally_error *err)
 
 bool wanted_event(const struct tally_rewrite_opts *o, const char *name)
 {
-	return !o->event || !strcmp(o->event, name) || in_list(o->event, name);
+	return !o->event || !strcmp(o->event, name) || list_holds(o->event, name);
 }
 
 bool wanted_filters(const struct tally_rewrite_opts *o)
@@ -112,7 +91,7 @@ static bool has_name(struct wanted *w, const struct tally_record *rec)
 {
 	const char *comm = comms_find(&w->comms, rec->id.tid, rec->id.time);
 
-	return comm && in_list(w->opts->comm, comm);
+	return comm && list_holds(w->opts->comm, comm);
 }
 
 bool wanted_record(struct wanted *w, const struct tally_record *rec, const char *event)

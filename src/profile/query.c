@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/list.h"
 #include "base/proc.h"
 #include "profile/query.h"
 
@@ -21,34 +22,10 @@ const char *query_key_name(enum query_key key)
 	return key_names[key];
 }
 
-/* The next piece of a comma-separated list: its length; `*list` moves behind it. */
-static size_t next_piece(const char **list, const char **piece)
-{
-	size_t len = strcspn(*list, ",");
-
-	*piece = *list;
-	*list += len + ((*list)[len] == ',');
-	return len;
-}
-
-static bool is_piece(const char *text, const char *piece, size_t len)
-{
-	return !strncmp(text, piece, len) && !text[len];
-}
-
-/* Whether `text` is in a list; a missing list has everything. */
+/* A missing list has everything. */
 static bool in_list(const char *list, const char *text)
 {
-	const char *piece;
-
-	if (!list)
-		return true;
-	while (*list) {
-		size_t len = next_piece(&list, &piece);
-		if (is_piece(text, piece, len))
-			return true;
-	}
-	return false;
+	return !list || list_holds(list, text);
 }
 
 static bool number_in_list(const char *list, int32_t number)
@@ -67,7 +44,7 @@ static int check_numbers(const char *what, const char *list, struct tally_error 
 	while (at && *at) {
 		char text[16] = "";
 		int64_t number;
-		size_t len = next_piece(&at, &piece);
+		size_t len = list_next(&at, &piece);
 		memcpy(text, piece, len < sizeof(text) ? len : sizeof(text) - 1);
 		if (len >= sizeof(text) || !parse_i64(text, &number) || number < -1 ||
 		    number > INT32_MAX || (text[0] == '0' && text[1]))
@@ -84,9 +61,9 @@ static int read_sort(struct query *q, const char *sort, struct tally_error *err)
 
 	while (*at) {
 		int key = 0;
-		size_t len = next_piece(&at, &piece);
-		while (key < QUERY_KEYS && !is_piece(key_names[key], piece, len) &&
-		       !(key == QUERY_SYMBOL && is_piece("sym", piece, len)))
+		size_t len = list_next(&at, &piece);
+		while (key < QUERY_KEYS && !list_item_is(piece, len, key_names[key]) &&
+		       !(key == QUERY_SYMBOL && list_item_is(piece, len, "sym")))
 			key++;
 		if (key == QUERY_KEYS)
 			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
