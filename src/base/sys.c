@@ -160,3 +160,30 @@ const struct sys_table sys_kernel = {
 	.bpf = kernel_bpf,
 	.sleep_ns = kernel_sleep_ns,
 };
+
+int sys_write_all(int fd, const void *buf, size_t len)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = sys()->write(fd, (const char *)buf + done, len - done);
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? (int)n : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int sys_pwrite_all(int fd, const void *buf, size_t len, uint64_t offset)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = sys()->pwrite(fd, (const char *)buf + done, len - done,
+					  (off_t)(offset + done));
+		if (n == -EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? (int)n : -EIO;
+		done += (size_t)n;
+	}
+	return 0;
+}

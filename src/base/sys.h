@@ -60,6 +60,10 @@ static inline ssize_t sys_read(int fd, void *buf, size_t len)
 	return __builtin_expect(n < 0, 0) ? sys()->read(fd, buf, len) : n;
 }
 
+/* Write all of it, however many calls that takes: 0 or a negative errno, -EIO where none is told. */
+int sys_write_all(int fd, const void *buf, size_t len);
+int sys_pwrite_all(int fd, const void *buf, size_t len, uint64_t offset);
+
 /* The kernel's own table, for tests that replace only a few entries. */
 extern const struct sys_table sys_kernel;
 

@@ -224,12 +224,7 @@ void region_dump(const struct tally_regions_state *state)
 	compose(&out, state);
 	/* At one go, so that processes that share the file do not mix their lines. */
 	if (fd >= 0 && !out.failed)
-		for (size_t at = 0; at < out.len;) {
-			ssize_t n = sys()->write(fd, out.at + at, out.len - at);
-			if (n <= 0)
-				break;
-			at += (size_t)n;
-		}
+		sys_write_all(fd, out.at, out.len);
 	if (output && fd >= 0)
 		sys()->close(fd);
 	buf_done(&out);

@@ -63,16 +63,9 @@ static int fail(int code, const char *what, struct tally_error *err)
 
 int temp_write(int fd, const void *bytes, size_t len, uint64_t offset, struct tally_error *err)
 {
-	for (size_t done = 0; done < len;) {
-		ssize_t n = sys()->pwrite(fd, (const char *)bytes + done, len - done,
-					  (off_t)(offset + done));
-		if (n == -EINTR)
-			continue;
-		if (n <= 0)
-			return fail(n < 0 ? (int)n : -EIO, "writing to", err);
-		done += (size_t)n;
-	}
-	return 0;
+	int r = sys_pwrite_all(fd, bytes, len, offset);
+
+	return r < 0 ? fail(r, "writing to", err) : 0;
 }
 
 int temp_read(int fd, void *bytes, size_t len, uint64_t offset, struct tally_error *err)

@@ -11,20 +11,6 @@
 #include "base/sys.h"
 #include "perfdata/writer.h"
 
-static int pwrite_all(int fd, const void *bytes, size_t len, uint64_t offset)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = sys()->pwrite(fd, (const char *)bytes + done, len - done,
-					  (off_t)(offset + done));
-		if (n == -EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? (int)n : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 /* Where the file's numbers have the other byte order; all of it but the feature bits' order. */
 static void swap_words(uint64_t *words, size_t count, bool swapped)
 {
@@ -99,7 +85,8 @@ static int mark(struct tally_writer *w)
 	uint64_t size = w->data_size;
 
 	swap_words(&size, 1, w->swapped);
-	return pwrite_all(w->file.fd, &size, sizeof(size), offsetof(struct file_header, data.size));
+	return sys_pwrite_all(w->file.fd, &size, sizeof(size),
+			      offsetof(struct file_header, data.size));
 }
 
 static void cut(struct tally_writer *w)
@@ -139,9 +126,9 @@ static int put_features(struct tally_writer *w)
 	fill_header(w, ids_size(w), &head);
 	build_features(w, &b, head.features);
 	swap_header(&head, w->swapped);
-	r = b.failed ? -ENOMEM : pwrite_all(w->file.fd, b.at, b.len, at);
+	r = b.failed ? -ENOMEM : sys_pwrite_all(w->file.fd, b.at, b.len, at);
 	if (r == 0)
-		r = pwrite_all(w->file.fd, &head, sizeof(head), 0);
+		r = sys_pwrite_all(w->file.fd, &head, sizeof(head), 0);
 	if (r < 0)
 		cut(w);
 	else

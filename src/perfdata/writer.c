@@ -138,15 +138,7 @@ void writer_put_attr(const struct tally_writer *w, struct buf *b, const struct t
 
 int writer_write(struct tally_writer *w, const void *bytes, size_t len)
 {
-	for (size_t done = 0; done < len;) {
-		ssize_t n = sys()->write(w->file.fd, (const char *)bytes + done, len - done);
-		if (n == -EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? (int)n : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
+	return sys_write_all(w->file.fd, bytes, len);
 }
 
 static int fail_write(struct tally_writer *w, int code, struct tally_error *err)

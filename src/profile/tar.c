@@ -55,17 +55,6 @@ static int put_name(struct tar_header *h, const char *name)
 	return 0;
 }
 
-static int write_all(int to, const void *bytes, size_t len)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = sys()->write(to, (const char *)bytes + done, len - done);
-		if (n <= 0)
-			return n < 0 ? (int)n : -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 static int put_header(int to, const char *name, uint64_t size)
 {
 	struct tar_header h = { .type = '0', .magic = MAGIC, .version = { '0', '0' } };
@@ -85,14 +74,14 @@ static int put_header(int to, const char *name, uint64_t size)
 	snprintf(number, sizeof(number), "%06o", checksum(&h));
 	memcpy(h.checksum, number, 7);
 	h.checksum[7] = ' ';
-	return write_all(to, &h, sizeof(h));
+	return sys_write_all(to, &h, sizeof(h));
 }
 
 static int put_padding(int to, uint64_t size)
 {
 	static const char zeros[BLOCK];
 
-	return size % BLOCK ? write_all(to, zeros, BLOCK - size % BLOCK) : 0;
+	return size % BLOCK ? sys_write_all(to, zeros, BLOCK - size % BLOCK) : 0;
 }
 
 int tar_add_bytes(int to, const char *name, const void *bytes, uint64_t size)
@@ -100,7 +89,7 @@ int tar_add_bytes(int to, const char *name, const void *bytes, uint64_t size)
 	int r = put_header(to, name, size);
 
 	if (r == 0)
-		r = write_all(to, bytes, (size_t)size);
+		r = sys_write_all(to, bytes, (size_t)size);
 	return r < 0 ? r : put_padding(to, size);
 }
 
@@ -119,7 +108,7 @@ int tar_add_fd(int to, const char *name, int fd, uint64_t size)
 			memset(piece, 0, want);
 			n = (ssize_t)want;
 		}
-		r = write_all(to, piece, (size_t)n);
+		r = sys_write_all(to, piece, (size_t)n);
 		done += (uint64_t)n;
 	}
 	return r < 0 ? r : put_padding(to, size);
@@ -129,7 +118,7 @@ int tar_end(int to)
 {
 	static const char zeros[2 * BLOCK];
 
-	return write_all(to, zeros, sizeof(zeros));
+	return sys_write_all(to, zeros, sizeof(zeros));
 }
 
 static bool is_header(const struct tar_header *h)
@@ -193,7 +182,7 @@ static int copy_out(int from, uint64_t offset, uint64_t size, const char *path)
 			r = n < 0 ? (int)n : -EBADMSG;
 			break;
 		}
-		r = write_all(to, piece, (size_t)n);
+		r = sys_write_all(to, piece, (size_t)n);
 		done += (uint64_t)n;
 	}
 	sys()->close(to);
