@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "profile/group-reads.h"
+#include "profile/health.h"
 #include "profile/load.h"
 #include "profile/unpacked.h"
 
@@ -306,15 +307,8 @@ static void tell_health(const struct file *f, const char *path, char *text, size
 			  "pipe, which cannot be read twice: save it into a file and read that"
 			: NULL,
 	};
-	size_t used = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(parts) && used < size; i++) {
-		if (!parts[i])
-			continue;
-		int n = snprintf(text + used, size - used, "%s%s %s", used ? "; " : "",
-				 used ? "it" : path, parts[i]);
-		used += n > 0 ? (size_t)n : 0;
-	}
+	health_text(text, size, path, parts, ARRAY_SIZE(parts));
 }
 
 static void close_file(struct file *f)

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "profile/context.h"
 #include "profile/load.h"
 #include "profile/sideband.h"
 
@@ -115,26 +116,6 @@ static int find_thread(struct tally_loader *l, const struct tally_record *rec)
 }
 
 /* ---- samples: where ---- */
-
-static const struct {
-	uint64_t context;
-	uint32_t mode;
-} contexts[] = {
-	{ TALLY_CONTEXT_HV, TALLY_MODE_HYPERVISOR },
-	{ TALLY_CONTEXT_KERNEL, TALLY_MODE_KERNEL },
-	{ TALLY_CONTEXT_USER, TALLY_MODE_USER },
-	{ TALLY_CONTEXT_GUEST, TALLY_MODE_GUEST_USER },
-	{ TALLY_CONTEXT_GUEST_KERNEL, TALLY_MODE_GUEST_KERNEL },
-	{ TALLY_CONTEXT_GUEST_USER, TALLY_MODE_GUEST_USER },
-};
-
-static uint32_t context_mode(uint64_t context)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(contexts); i++)
-		if (contexts[i].context == context)
-			return contexts[i].mode;
-	return TALLY_MODE_UNKNOWN;
-}
 
 /*
  * The chain's addresses, innermost first. It should begin where the sample was taken: a precise

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "profile/context.h"
 #include "profile/script.h"
 
 #define NS_PER_SECOND 1000000000u
@@ -125,26 +126,6 @@ static int put_place(struct script *s, const struct whose *whose, uint64_t addre
 		return -ENOMEM;
 	out_bytes(&s->out, place_text(&s->places, place), place->len);
 	return 0;
-}
-
-static uint32_t context_mode(uint64_t context)
-{
-	static const struct {
-		uint64_t context;
-		uint32_t mode;
-	} rows[] = {
-		{ TALLY_CONTEXT_HV, TALLY_MODE_HYPERVISOR },
-		{ TALLY_CONTEXT_KERNEL, TALLY_MODE_KERNEL },
-		{ TALLY_CONTEXT_USER, TALLY_MODE_USER },
-		{ TALLY_CONTEXT_GUEST, TALLY_MODE_GUEST_USER },
-		{ TALLY_CONTEXT_GUEST_KERNEL, TALLY_MODE_GUEST_KERNEL },
-		{ TALLY_CONTEXT_GUEST_USER, TALLY_MODE_GUEST_USER },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].context == context)
-			return rows[i].mode;
-	return TALLY_MODE_UNKNOWN;
 }
 
 bool script_frame(const struct script *s, const struct tally_record *rec, struct chain_walk *walk)

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/proc.h"
+#include "profile/health.h"
 #include "profile/script.h"
 
 #define KNOWN_FLAGS                                                                            \
@@ -434,8 +435,6 @@ static int read_filters(struct script *s, struct tally_error *err)
 /* What the reader cannot know is wrong. */
 static void tell_health(struct script *s, const char *path)
 {
-	char *text = s->report.health;
-	const size_t size = sizeof(s->report.health);
 	const char *const parts[] = {
 		tally_reader_health(s->reader),
 		s->bad_build_ids ? "has a damaged list of build-ids (feature BUILD_ID)" : NULL,
@@ -445,15 +444,8 @@ static void tell_health(struct script *s, const char *path)
 				     "are printed as bytes"
 				   : NULL,
 	};
-	size_t used = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(parts) && used < size; i++) {
-		if (!parts[i])
-			continue;
-		int n = snprintf(text + used, size - used, "%s%s %s", used ? "; " : "",
-				 used ? "it" : path, parts[i]);
-		used += n > 0 ? (size_t)n : 0;
-	}
+	health_text(s->report.health, sizeof(s->report.health), path, parts, ARRAY_SIZE(parts));
 }
 
 static void close_script(struct script *s)
