@@ -136,28 +136,37 @@ struct cache {
 	char type[32], size[32], map[256];
 };
 
+/* Who shares a cache all tell of it; the first of them is asked. */
+static bool is_told_by(uint32_t cpu, const char *map)
+{
+	char *end;
+	unsigned long first = strtoul(map, &end, 10);
+
+	return end == map || first == cpu;
+}
+
+/* false: there is none, or another CPU tells of it. */
 static bool read_cache(struct cache *c, const char *root, uint32_t cpu, uint32_t index)
 {
 	static const char *const numbers[] = { "level", "coherency_line_size", "number_of_sets",
 					       "ways_of_associativity" };
-	char path[128];
+	char folder[64], path[128];
 
 	*c = (struct cache){ 0 };
+	snprintf(folder, sizeof(folder), CPU_FOLDER "/cpu%" PRIu32 "/cache/index%" PRIu32, cpu,
+		 index);
+	if (!read_line(c->map, sizeof(c->map), root, "%s/shared_cpu_list", folder) ||
+	    !is_told_by(cpu, c->map))
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
 		int64_t value = 0;
-		snprintf(path, sizeof(path), CPU_FOLDER "/cpu%" PRIu32 "/cache/index%" PRIu32 "/%s",
-			 cpu, index, numbers[i]);
+		snprintf(path, sizeof(path), "%s/%s", folder, numbers[i]);
 		if (proc_read_i64(&value, root, path) < 0 && i == 0)
 			return false;
 		c->numbers[i] = (uint32_t)value;
 	}
-	return read_line(c->type, sizeof(c->type), root,
-			 CPU_FOLDER "/cpu%" PRIu32 "/cache/index%" PRIu32 "/type", cpu, index) &&
-	       read_line(c->size, sizeof(c->size), root,
-			 CPU_FOLDER "/cpu%" PRIu32 "/cache/index%" PRIu32 "/size", cpu, index) &&
-	       read_line(c->map, sizeof(c->map), root,
-			 CPU_FOLDER "/cpu%" PRIu32 "/cache/index%" PRIu32 "/shared_cpu_list", cpu,
-			 index);
+	return read_line(c->type, sizeof(c->type), root, "%s/type", folder) &&
+	       read_line(c->size, sizeof(c->size), root, "%s/size", folder);
 }
 
 static void put_cache(struct buf *b, const struct cache *c)
@@ -169,19 +178,6 @@ static void put_cache(struct buf *b, const struct cache *c)
 	put_text(b, c->map);
 }
 
-/* Who shares a cache all tell of it; the first of them is asked. */
-static bool is_told_by(const char *root, uint32_t cpu, uint32_t index)
-{
-	char map[256], *end;
-
-	if (!read_line(map, sizeof(map), root,
-		       CPU_FOLDER "/cpu%" PRIu32 "/cache/index%" PRIu32 "/shared_cpu_list", cpu,
-		       index))
-		return false;
-	unsigned long first = strtoul(map, &end, 10);
-	return end == map || first == cpu;
-}
-
 /* The caches that a CPU tells of, each among those of its level. How many. */
 static uint32_t add_caches(struct buf *levels, const char *root, uint32_t cpu)
 {
@@ -189,8 +185,8 @@ static uint32_t add_caches(struct buf *levels, const char *root, uint32_t cpu)
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < CACHES_OF_A_CPU; i++) {
-		if (!is_told_by(root, cpu, i) || !read_cache(&cache, root, cpu, i) ||
-		    !cache.numbers[0] || cache.numbers[0] >= CACHES_OF_A_CPU)
+		if (!read_cache(&cache, root, cpu, i) || !cache.numbers[0] ||
+		    cache.numbers[0] >= CACHES_OF_A_CPU)
 			continue;
 		put_cache(&levels[cache.numbers[0]], &cache);
 		count++;
