@@ -2,7 +2,6 @@
 /* Counting what a function does, and what counting itself adds to that. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <tally/measure.h>
 
 #include "count/group.h"
@@ -53,29 +52,20 @@ void measured_free(struct measured *measured)
 	free(measured);
 }
 
-static int read_into(struct tally_group *group, struct tally_count *counts)
-{
-	int r = set_read(&group->set);
-
-	if (r == 0)
-		memcpy(counts, group->set.counts, group->set.members * sizeof(*counts));
-	return r;
-}
-
 static int run_enabled(struct tally_group *group, void (*fn)(void *), void *arg)
 {
-	int r = read_into(group, group->measured->before);
+	int r = tally_group_read(group, group->measured->before, group->set.members);
 
 	if (r < 0)
 		return r;
 	fn(arg);
-	return read_into(group, group->measured->after);
+	return tally_group_read(group, group->measured->after, group->set.members);
 }
 
 /* The reads are outside of what is counted. */
 static int run_disabled(struct tally_group *group, void (*fn)(void *), void *arg)
 {
-	int r = read_into(group, group->measured->before);
+	int r = tally_group_read(group, group->measured->before, group->set.members);
 
 	if (r < 0)
 		return r;
@@ -87,7 +77,7 @@ static int run_disabled(struct tally_group *group, void (*fn)(void *), void *arg
 	}
 	fn(arg);
 	r = tally_group_disable(group);
-	return r < 0 ? r : read_into(group, group->measured->after);
+	return r < 0 ? r : tally_group_read(group, group->measured->after, group->set.members);
 }
 
 static int run(struct tally_group *group, void (*fn)(void *), void *arg)
