@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dl.h"
 #include "base/error.h"
 #include "event/pfm.h"
 
@@ -72,23 +73,14 @@ static void pfm_close(struct pfm *p)
 
 static bool find_symbols(struct pfm *p)
 {
-	const struct {
-		const char *name;
-		void *to; /* a pointer to a function, which C has no generic type for */
-	} symbols[] = {
+	const struct dl_symbol symbols[] = {
 		{ "pfm_initialize", &p->initialize },
 		{ "pfm_strerror", &p->strerror },
 		{ "pfm_get_os_event_encoding", &p->encode },
 		{ "pfm_terminate", &p->terminate },
 	};
 
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-		void *found = dlsym(p->library, symbols[i].name);
-		if (!found)
-			return false;
-		memcpy(symbols[i].to, &found, sizeof(found));
-	}
-	return true;
+	return dl_find(p->library, symbols, sizeof(symbols) / sizeof(symbols[0]));
 }
 
 static int pfm_open(struct pfm *p, const char *library, struct tally_error *err)

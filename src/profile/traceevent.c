@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dl.h"
 #include "base/hash.h"
 #include "profile/traceevent.h"
 
@@ -77,10 +78,7 @@ struct traceevent {
 
 static bool find_symbols(struct traceevent *t)
 {
-	const struct {
-		const char *name;
-		void *to; /* a pointer to a function, which C has no generic type for */
-	} symbols[] = {
+	const struct dl_symbol symbols[] = {
 		{ "tep_alloc", &t->alloc },
 		{ "tep_free", &t->free },
 		{ "tep_set_loglevel", &t->set_loglevel },
@@ -99,13 +97,7 @@ static bool find_symbols(struct traceevent *t)
 		{ "trace_seq_destroy", &t->seq_destroy },
 	};
 
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-		void *found = dlsym(t->library, symbols[i].name);
-		if (!found)
-			return false;
-		memcpy(symbols[i].to, &found, sizeof(found));
-	}
-	return true;
+	return dl_find(t->library, symbols, sizeof(symbols) / sizeof(symbols[0]));
 }
 
 /* What the library asks about addresses that a format prints as functions. */
