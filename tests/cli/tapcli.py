@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 TALLY = os.environ.get("TALLY", "tally")
@@ -47,6 +48,20 @@ def same(got, want, what="it"):
 
 def has(text, part):
     assert part in text, f"no {part!r} in {text!r}"
+
+
+def wait_for_counters(pid):
+    """Until a process has opened its counters, and the pidfd of whom it waits for."""
+    for _ in range(500):
+        try:
+            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        except OSError:
+            links = []
+        # The counters are open, and the pidfd that waits for the process is the last to come.
+        if any("perf_event" in x for x in links) and any("pidfd" in x for x in links):
+            return
+        time.sleep(0.01)
+    skip("no counter is seen in /proc/PID/fd, or this kernel has no pidfds")
 
 
 def scratch():

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test
+from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test, wait_for_counters
 
 # All that a line has, and what some lines have more.
 MORE = ["group", "metric", "metric_unit"]
@@ -300,19 +300,6 @@ def a_running_process_is_counted_until_it_ends():
             row = json.loads(child.stdout.read())
             same(child.wait(), 0, "status")
             assert 2000 <= row["value"] < 3000, row
-
-
-def wait_for_counters(pid):
-    for _ in range(500):
-        try:
-            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-        except OSError:
-            links = []
-        # The counters are open, and the pidfd that waits for the process is the last to come.
-        if any("perf_event" in x for x in links) and any("pidfd" in x for x in links):
-            return
-        time.sleep(0.01)
-    skip("no counter is seen in /proc/PID/fd, or this kernel has no pidfds")
 
 
 @test

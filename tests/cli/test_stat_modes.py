@@ -7,9 +7,8 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
-from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test
+from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test, wait_for_counters
 
 RUNS = 10
 EVENTS = "page-faults,cpu-clock,dummy"
@@ -151,19 +150,6 @@ def an_interrupt_shows_what_was_counted():
             child.send_signal(sig)
             same([r["event"] for r in rows(child.stdout.read())], ["page-faults"], "events")
             same(child.wait(timeout=30), -sig, "status")
-
-
-def wait_for_counters(pid):
-    for _ in range(500):
-        try:
-            links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-        except OSError:
-            links = []
-        # The counters are open, and the pidfd that waits for the process is the last to come.
-        if any("perf_event" in x for x in links) and any("pidfd" in x for x in links):
-            return
-        time.sleep(0.01)
-    skip("no counter is seen in /proc/PID/fd, or this kernel has no pidfds")
 
 
 @test
