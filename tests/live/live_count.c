@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +16,7 @@
 
 #include <tally/tally.h>
 
+#include "fresh.h"
 #include "tap.h"
 #include "tracefs.h"
 
@@ -24,49 +24,6 @@
 #define RUNS  15
 
 static struct tally_error err;
-static size_t page_size;
-
-/* Its shadow memory would fault as well. */
-#if defined(__SANITIZE_ADDRESS__)
-#define UNWATCHED __attribute__((no_sanitize_address))
-#elif defined(__SANITIZE_THREAD__)
-#define UNWATCHED __attribute__((no_sanitize_thread))
-#elif defined(__clang__)
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define UNWATCHED
-#endif
-
-/* Touches n fresh pages: n page faults. Nothing is measured while it maps them. */
-struct fresh {
-	volatile char *at;
-	size_t pages;
-};
-
-static struct fresh fresh_map(size_t pages)
-{
-	struct fresh f = { NULL, pages };
-	void *at = mmap(NULL, pages * page_size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (at != MAP_FAILED) {
-		madvise(at, pages * page_size, MADV_NOHUGEPAGE);
-		f.at = at;
-	}
-	return f;
-}
-
-UNWATCHED static void fresh_touch(const struct fresh *f)
-{
-	for (size_t i = 0; i < f->pages; i++)
-		f->at[i * page_size] = 1;
-}
-
-static void fresh_unmap(struct fresh *f)
-{
-	munmap((void *)(uintptr_t)f->at, f->pages * page_size);
-}
-
 /* A counter of one event, NULL with the reason in err. */
 static struct tally_counter *open_one(const char *name, uint32_t scope, int32_t id, uint32_t flags,
 				      struct tally_events **events)
@@ -102,7 +59,7 @@ static void touched_pages_are_counted_exactly(void)
 		struct fresh f = fresh_map(PAGES);
 		check_int(tally_counter_reset(counter), 0);
 		check_int(tally_counter_enable(counter), 0);
-		fresh_touch(&f);
+		fresh_touch(&f, PAGES);
 		check_int(tally_counter_disable(counter), 0);
 		check_int(tally_counter_read(counter, &count), 0);
 		fresh_unmap(&f);
@@ -122,7 +79,7 @@ static void disabled_it_counts_nothing(void)
 	struct tally_count count;
 
 	require(counter != NULL);
-	fresh_touch(&f);
+	fresh_touch(&f, PAGES);
 	check_int(tally_counter_read(counter, &count), 0);
 	check_u64(count.value, 0);
 	check_u64(count.enabled_ns, 0);
@@ -140,7 +97,7 @@ static void enabled_from_the_open_on_it_counts_at_once(void)
 	struct tally_count count;
 
 	require(counter != NULL);
-	fresh_touch(&f);
+	fresh_touch(&f, PAGES);
 	check_int(tally_counter_read(counter, &count), 0);
 	check(count.value >= PAGES);
 	check(count.enabled_ns > 0);
@@ -157,7 +114,7 @@ static void reset_makes_a_zero_of_counts_and_times(void)
 	struct tally_count count, later;
 
 	require(counter != NULL);
-	fresh_touch(&f);
+	fresh_touch(&f, PAGES);
 	check_int(tally_counter_disable(counter), 0);
 	check_int(tally_counter_reset(counter), 0);
 	check_int(tally_counter_read(counter, &count), 0);
@@ -187,7 +144,7 @@ static void members_of_a_group_count_the_same_stretch(void)
 		struct fresh f = fresh_map(PAGES);
 		check_int(tally_group_reset(group), 0);
 		check_int(tally_group_enable(group), 0);
-		fresh_touch(&f);
+		fresh_touch(&f, PAGES);
 		check_int(tally_group_disable(group), 0);
 		check_int(tally_group_read(group, counts, 3), 0);
 		fresh_unmap(&f);
@@ -199,7 +156,7 @@ static void members_of_a_group_count_the_same_stretch(void)
 	/* Stopped: nothing moves. */
 	struct tally_count again[3];
 	struct fresh f = fresh_map(PAGES);
-	fresh_touch(&f);
+	fresh_touch(&f, PAGES);
 	check_int(tally_group_read(group, again, 3), 0);
 	check_u64(again[1].value, counts[1].value);
 	check_u64(again[1].enabled_ns, counts[1].enabled_ns);
@@ -296,7 +253,7 @@ static void *work(void *arg)
 
 	/* Ready, go, done. */
 	if (write(w->to, &byte, 1) == 1 && read(w->from, &byte, 1) == 1) {
-		fresh_touch(&f);
+		fresh_touch(&f, PAGES);
 		if (write(w->to, &byte, 1) != 1)
 			return NULL;
 	}
@@ -463,7 +420,7 @@ static void cpus_count_whoever_runs_there(void)
 	require(counter != NULL);
 	check_int(tally_counter_places(counter, NULL), sysconf(_SC_NPROCESSORS_ONLN));
 	check_int(tally_counter_enable(counter), 0);
-	fresh_touch(&f);
+	fresh_touch(&f, PAGES);
 	check_int(tally_counter_disable(counter), 0);
 	check_int(tally_counter_read(counter, &count), 0);
 	check(count.value >= PAGES);
@@ -520,7 +477,7 @@ static void bound_to_another_cpu_it_never_ran(void)
 	attr.size = tally_attr_size(&attr);
 	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, cpus[0], -1, 8ul);
 	struct fresh f = fresh_map(PAGES);
-	fresh_touch(&f);
+	fresh_touch(&f, PAGES);
 	fresh_unmap(&f);
 	ssize_t got = fd < 0 ? -1 : read(fd, words, sizeof(words));
 	sched_setaffinity(0, sizeof(before), &before);
@@ -542,7 +499,6 @@ int main(void)
 	struct tally_events *events;
 	struct tally_counter *probe;
 
-	page_size = (size_t)sysconf(_SC_PAGESIZE);
 	/* For the programs: where the loader maps things decides how many faults it takes. */
 	personality(ADDR_NO_RANDOMIZE);
 	probe = open_one("page-faults:u", TALLY_SCOPE_SELF, 0, 0, &events);

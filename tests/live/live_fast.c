@@ -14,6 +14,7 @@
 
 #include <tally/tally.h>
 
+#include "fresh.h"
 #include "tap.h"
 
 #define PAGES 50u
@@ -45,33 +46,6 @@ static void close_faults(struct tally_counter *counter, struct tally_events *eve
 	tally_events_free(events);
 }
 
-static volatile char *fresh_pages(void)
-{
-	void *at = mmap(NULL, PAGES * page_size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (at == MAP_FAILED)
-		return NULL;
-	madvise(at, PAGES * page_size, MADV_NOHUGEPAGE);
-	return at;
-}
-
-#if defined(__SANITIZE_ADDRESS__)
-#define UNWATCHED __attribute__((no_sanitize_address))
-#elif defined(__SANITIZE_THREAD__)
-#define UNWATCHED __attribute__((no_sanitize_thread))
-#elif defined(__clang__)
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define UNWATCHED
-#endif
-
-UNWATCHED static void touch(volatile char *at)
-{
-	for (size_t i = 0; i < PAGES; i++)
-		at[i * page_size] = 1;
-}
-
 static void a_live_software_event_is_exact(void)
 {
 	struct tally_events *events;
@@ -83,12 +57,12 @@ static void a_live_software_event_is_exact(void)
 	require(tally_counter_fast(counter, &fast, &err) == 0);
 	check(!tally_fast_is_user(&fast));
 	for (int round = 0; round < 2; round++) { /* the first one warms the code up */
-		volatile char *at = fresh_pages();
-		require(at != NULL);
+		struct fresh f = fresh_map(PAGES);
+		require(f.at != NULL);
 		check_int(tally_fast_read(&fast, &before), 0);
-		touch(at);
+		fresh_touch(&f, PAGES);
 		check_int(tally_fast_read(&fast, &after), 0);
-		munmap((void *)(uintptr_t)at, PAGES * page_size);
+		fresh_unmap(&f);
 	}
 	check_u64(after - before, PAGES);
 	close_faults(counter, events);
@@ -181,16 +155,16 @@ static void another_thread_reads_the_counted_one(void)
 {
 	struct tally_events *events;
 	struct tally_counter *counter = open_faults(&events);
-	volatile char *at = fresh_pages();
+	struct fresh f = fresh_map(PAGES);
 	struct tally_fast fast;
 	struct asked a = { .fast = &fast, .result = 1 };
 	uint64_t before = 0;
 	pthread_t thread;
 
-	require(counter != NULL && at != NULL);
+	require(counter != NULL && f.at != NULL);
 	require(tally_counter_fast(counter, &fast, &err) == 0);
 	check_int(tally_fast_read(&fast, &before), 0);
-	touch(at);
+	fresh_touch(&f, PAGES);
 	check_int(tally_counter_disable(counter), 0);
 	require(pthread_create(&thread, NULL, ask, &a) == 0);
 	pthread_join(thread, NULL);
@@ -200,7 +174,7 @@ static void another_thread_reads_the_counted_one(void)
 	uint64_t mine = 0;
 	check_int(tally_fast_read(&fast, &mine), 0);
 	check_u64(a.value, mine);
-	munmap((void *)(uintptr_t)at, PAGES * page_size);
+	fresh_unmap(&f);
 	close_faults(counter, events);
 }
 
@@ -367,9 +341,9 @@ static void members_of_a_group_are_read_one_by_one(void)
 				   &err) == 0);
 	require(tally_group_open(&group, events, 0, &target, NULL, &err) == 0);
 	check_int(tally_group_enable(group), 0);
-	volatile char *at = fresh_pages();
-	require(at != NULL);
-	touch(at);
+	struct fresh f = fresh_map(PAGES);
+	require(f.at != NULL);
+	fresh_touch(&f, PAGES);
 	check_int(tally_group_disable(group), 0);
 	check_int(tally_group_read(group, all, 3), 0);
 	check(all[0].value >= PAGES);
@@ -380,7 +354,7 @@ static void members_of_a_group_are_read_one_by_one(void)
 		check_u64(one.enabled_ns, all[m].enabled_ns);
 		check_u64(one.running_ns, all[m].running_ns);
 	}
-	munmap((void *)(uintptr_t)at, PAGES * page_size);
+	fresh_unmap(&f);
 	tally_group_close(group);
 	tally_events_free(events);
 }

@@ -8,55 +8,32 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <tally/tally.h>
 
+#include "fresh.h"
 #include "tap.h"
 
-static size_t page_size;
 static char output[64];
 static struct tally_regions set;
 static struct tally_region outer = TALLY_REGION("outer"), inner = TALLY_REGION("inner"),
 			   other = TALLY_REGION("other");
 
-#if defined(__SANITIZE_ADDRESS__)
-#define UNWATCHED __attribute__((no_sanitize_address))
-#elif defined(__SANITIZE_THREAD__)
-#define UNWATCHED __attribute__((no_sanitize_thread))
-#elif defined(__clang__)
-#define UNWATCHED __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define UNWATCHED
-#endif
-
 /* Fresh pages, so many that no test runs out of them. */
-static volatile char *fresh;
+static struct fresh fresh;
 static atomic_size_t fresh_used;
 #define FRESH_PAGES 20000u
 
-static bool fresh_map(void)
-{
-	void *at = mmap(NULL, FRESH_PAGES * page_size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (at == MAP_FAILED)
-		return false;
-	madvise(at, FRESH_PAGES * page_size, MADV_NOHUGEPAGE);
-	fresh = at;
-	return true;
-}
-
 /* So many page faults, no more and no less. */
-UNWATCHED static void fault(size_t pages)
+FRESH_UNWATCHED static void fault(size_t pages)
 {
 	size_t at = atomic_fetch_add(&fresh_used, pages);
 
 	for (; pages && at < FRESH_PAGES; pages--, at++)
-		fresh[at * page_size] = 1;
+		fresh.at[at * fresh.page_size] = 1;
 }
 
 static bool start(const char *events, const char *format)
@@ -577,8 +554,8 @@ static void names_are_copied_and_escaped(void)
 
 int main(void)
 {
-	page_size = (size_t)sysconf(_SC_PAGESIZE);
-	if (!fresh_map() || !start("page-faults:u", "text")) {
+	fresh = fresh_map(FRESH_PAGES);
+	if (!fresh.at || !start("page-faults:u", "text")) {
 		printf("1..0 # SKIP page faults cannot be counted here: %s", stop());
 		return 0;
 	}
