@@ -8,30 +8,13 @@
 #include "base/sys.h"
 #include "recorder/synth.h"
 #include "tap.h"
+#include "written.h"
 
 #define FD     1000 /* and the index of the program */
 #define BTF_FD 2000
 
-/* Where the writer would be. */
-static struct buf written;
-
 /* The BTF of the programs that have some. */
 static struct buf types;
-
-int tally_writer_append(struct tally_writer *writer, const struct iovec *spans, int count)
-{
-	(void)writer;
-	for (int i = 0; i < count; i++)
-		buf_add(&written, spans[i].iov_base, spans[i].iov_len);
-	return 0;
-}
-
-int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumode, int32_t pid,
-			  const char *name, const uint8_t *id, uint32_t id_len)
-{
-	(void)writer, (void)cpumode, (void)pid, (void)name, (void)id, (void)id_len;
-	return -ENOTSUP;
-}
 
 struct program {
 	uint32_t id, functions;
@@ -182,22 +165,6 @@ static const struct tally_layout layout = {
 	.sample_type = TALLY_SAMPLE_TID | TALLY_SAMPLE_TIME,
 	.sample_id_all = 1,
 };
-
-static struct tally_record record_at(int i)
-{
-	struct tally_record rec = { 0 };
-	size_t at = 0;
-
-	for (;; i--) {
-		int n = tally_record_decode(&layout, written.at + at, written.len - at, &rec,
-					    sizeof(rec));
-		if (n <= 0)
-			return (struct tally_record){ 0 };
-		if (i == 0)
-			return rec;
-		at += (size_t)n;
-	}
-}
 
 static uint64_t synthesise(const char *root)
 {
