@@ -71,6 +71,14 @@ static int take_signal(const struct source *s)
 		       : 0;
 }
 
+/* Touches pages while it counts. */
+static void touch_counted(const struct source *s, struct fresh *f, size_t pages)
+{
+	check_int(tally_counter_enable(s->counter), 0);
+	fresh_touch(f, pages);
+	check_int(tally_counter_disable(s->counter), 0);
+}
+
 static void a_limit_ends_in_a_hangup(void)
 {
 	struct source s;
@@ -107,17 +115,13 @@ static void enabled_it_has_no_limit(void)
 
 	require(f.at && open_source(&s, TALLY_SCOPE_SELF, 0, 0, 1));
 	check_int(arm(&s, SIGNAL, 0), 0);
-	check_int(tally_counter_enable(s.counter), 0);
-	fresh_touch(&f, 10);
-	check_int(tally_counter_disable(s.counter), 0);
+	touch_counted(&s, &f, 10);
 	for (int i = 0; i < 10; i++)
 		check_int(take_signal(&s), POLL_IN);
 	check_int(take_signal(&s), 0);
 	/* No more of them. */
 	check_int(tally_counter_unsignal(s.counter), 0);
-	check_int(tally_counter_enable(s.counter), 0);
-	fresh_touch(&f, 10);
-	check_int(tally_counter_disable(s.counter), 0);
+	touch_counted(&s, &f, 10);
 	check_int(take_signal(&s), 0);
 	/* And once more. */
 	check_int(arm(&s, SIGNAL, 0), 0);
@@ -136,13 +140,9 @@ static void it_comes_at_the_tenth_and_not_before(void)
 	require(f.at && open_source(&s, TALLY_SCOPE_SELF, 0, 0, 10));
 	check_int(arm(&s, SIGNAL, 0), 0);
 	for (int round = 0; round < 2; round++) {
-		check_int(tally_counter_enable(s.counter), 0);
-		fresh_touch(&f, 9);
-		check_int(tally_counter_disable(s.counter), 0);
+		touch_counted(&s, &f, 9);
 		check_int(take_signal(&s), 0);
-		check_int(tally_counter_enable(s.counter), 0);
-		fresh_touch(&f, 1);
-		check_int(tally_counter_disable(s.counter), 0);
+		touch_counted(&s, &f, 1);
 		check_int(take_signal(&s), POLL_IN);
 	}
 	check_int(take_signal(&s), 0);
@@ -158,17 +158,11 @@ static void a_period_that_is_set_begins_anew(void)
 
 	require(f.at && open_source(&s, TALLY_SCOPE_SELF, 0, 0, 10));
 	check_int(arm(&s, SIGNAL, 0), 0);
-	check_int(tally_counter_enable(s.counter), 0);
-	fresh_touch(&f, 6);
-	check_int(tally_counter_disable(s.counter), 0);
+	touch_counted(&s, &f, 6);
 	check_int(tally_counter_set_period(s.counter, 8), 0);
-	check_int(tally_counter_enable(s.counter), 0);
-	fresh_touch(&f, 7);
-	check_int(tally_counter_disable(s.counter), 0);
+	touch_counted(&s, &f, 7);
 	check_int(take_signal(&s), 0);
-	check_int(tally_counter_enable(s.counter), 0);
-	fresh_touch(&f, 1);
-	check_int(tally_counter_disable(s.counter), 0);
+	touch_counted(&s, &f, 1);
 	check_int(take_signal(&s), POLL_IN);
 	/* The count is not touched. */
 	check_int(tally_counter_read(s.counter, &count), 0);
@@ -187,13 +181,9 @@ static void a_reset_delays_nothing(void)
 
 	require(f.at && open_source(&s, TALLY_SCOPE_SELF, 0, 0, 10));
 	check_int(arm(&s, SIGNAL, 0), 0);
-	check_int(tally_counter_enable(s.counter), 0);
-	fresh_touch(&f, 6);
-	check_int(tally_counter_disable(s.counter), 0);
+	touch_counted(&s, &f, 6);
 	check_int(tally_counter_reset(s.counter), 0);
-	check_int(tally_counter_enable(s.counter), 0);
-	fresh_touch(&f, 4);
-	check_int(tally_counter_disable(s.counter), 0);
+	touch_counted(&s, &f, 4);
 	/* It is the tenth of the period, and the fourth of the count. */
 	check_int(take_signal(&s), POLL_IN);
 	check_int(tally_counter_read(s.counter, &count), 0);
