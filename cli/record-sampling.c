@@ -239,6 +239,8 @@ static void read_flags(const struct record_options *o, const struct tally_events
 		{ o->switch_events, TALLY_SAMPLER_SWITCHES, 0 },
 		{ o->namespaces, TALLY_SAMPLER_NAMESPACES, 0 },
 		{ o->all_cgroups, TALLY_SAMPLER_CGROUPS, 0 },
+		/* Programs that are loaded while it records have samples too. */
+		{ true, TALLY_SAMPLER_BPF, 0 },
 		{ o->phys_data, 0, TALLY_SAMPLE_PHYS_ADDR },
 		{ o->data_page_size, 0, TALLY_SAMPLE_DATA_PAGE_SIZE },
 		{ o->code_page_size, 0, TALLY_SAMPLE_CODE_PAGE_SIZE },
