@@ -22,6 +22,7 @@
 #include "base/error.h"
 #include "base/proc.h"
 #include "image/build-id.h"
+#include "recorder/bpf-features.h"
 #include "recorder/drain.h"
 #include "recorder/stolen.h"
 #include "recorder/synth.h"
@@ -541,6 +542,8 @@ static int add_features(struct tally_recorder *r)
 	if (r->seen.first_time)
 		ret = tally_writer_feature(r->writer, TALLY_FEATURE_SAMPLE_TIME, span,
 					   sizeof(span));
+	if (ret == 0 && (!r->opts.root || !*r->opts.root))
+		ret = bpf_features(r->writer);
 	return ret < 0 ? ret : modules_write(&r->seen.modules, r->writer, r->opts.root);
 }
 

@@ -556,7 +556,8 @@ if fd < 0:
     sys.exit(os.strerror(ctypes.get_errno()))
 for line in open("/proc/self/fdinfo/%d" % fd):
     if line.startswith("prog_tag:"):
-        print(line.split()[1])
+        print(line.split()[1], flush=True)
+sys.stdin.read()
 """
 
 
@@ -574,6 +575,23 @@ def bpf_programs_that_are_loaded():
         if "PERF_RECORD_KSYMBOL" not in dump and "PERF_RECORD_BPF_EVENT" in dump:
             skip("programs are not compiled here")
         same(len([line for line in found if "flags 0x0" in line]), 1, dump[-2000:])
+
+
+@test
+def bpf_programs_at_the_end():
+    """what is known of those that are loaded stands in the file's header, as perf reads it"""
+    with scratch() as d:
+        f = d + "/f"
+        with subprocess.Popen([sys.executable, "-c", LOAD_BPF], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as loader:
+            tag = loader.stdout.readline().strip()
+            if not tag:
+                skip("no BPF program can be loaded here")
+            same(tally("record", "-o", f, "--", "true").returncode, 0)
+            loader.stdin.close()
+        header = run("perf", "report", "--header-only", "-I", "-i", f).stdout
+        same(len(re.findall(rf"^# bpf_prog_info \d+: bpf_prog_{tag}\S* addr 0x[0-9a-f]+ size \d+$", header, re.M)), 1,
+             header)
 
 
 sys.exit(main())
