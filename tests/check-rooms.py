@@ -19,7 +19,7 @@ HEADERS = {
     "ring": "sample", "sampler": "sample",
     "features": "perfdata", "file_record": "perfdata", "reader": "perfdata", "writer": "perfdata",
     "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
-    "maps": "image", "symbolizer": "image",
+    "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
     "profile": "profile", "script": "profile",
     "doctor": "inspect",

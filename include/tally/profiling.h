@@ -12,6 +12,7 @@
  *	recorder.h    events + target -> file
  *	maps.h        what was mapped where, in each process, at each time
  *	symbolizer.h  from addresses to names
+ *	unwinder.h    from registers and a stack to callers
  *	script.h      samples one after another, as text
  *	profile.h     call trees, filters, and the outputs: text, folded, flame graph
  *	pack.h        a recording with the programs that it needs
@@ -33,6 +34,7 @@
 #include <tally/survey.h>
 #include <tally/symbolizer.h>
 #include <tally/tally.h>
+#include <tally/unwinder.h>
 #include <tally/writer.h>
 
 #endif
