@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "profiles.h"
 #include "record.h"
 #include "term.h"
 
@@ -64,9 +65,6 @@ static const char *clock_note(const struct tally_events *events)
 	return "";
 }
 
-/* The most that a sample's 16-bit size leaves for a copy of the stack, in whole words. */
-#define LARGEST_STACK 65528
-
 /* Of stacks that were not whole, why, and what would have made them so. */
 static void say_stacks(const struct tally_stacks *s)
 {
@@ -81,14 +79,12 @@ static void say_stacks(const struct tally_stacks *s)
 		fprintf(stderr, ", %" PRIu64 " could not be unwound and keep their copy",
 			s->broken);
 	fputc('\n', stderr);
-	if (s->cut && s->wanted_bytes && s->wanted_bytes <= LARGEST_STACK)
-		hint("--call-graph dwarf,%" PRIu64 " copies enough",
-		     (s->wanted_bytes + 1023) / 1024 * 1024 < LARGEST_STACK
-			     ? (s->wanted_bytes + 1023) / 1024 * 1024
-			     : LARGEST_STACK);
+	uint64_t enough = profiles_stack_bytes(s->wanted_bytes);
+	if (s->cut && enough)
+		hint("--call-graph dwarf,%" PRIu64 " copies enough", enough);
 	else if (s->cut && s->wanted_bytes)
-		hint("the longest has %" PRIu64
-		     " bytes, and a sample holds %d at most (--call-graph dwarf,%d)",
+		hint("the longest has %" PRIu64 " bytes, of which a sample holds %d: --call-graph "
+		     "dwarf,%d, or fp",
 		     s->wanted_bytes, LARGEST_STACK, LARGEST_STACK);
 }
 

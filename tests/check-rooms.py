@@ -22,7 +22,7 @@ HEADERS = {
     "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
     "profile": "profile", "script": "profile",
-    "doctor": "inspect",
+    "doctor": "inspect", "stack": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}
 # libtally-profile reaches libtally's rooms by public headers alone: hidden functions do not cross.

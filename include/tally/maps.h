@@ -74,6 +74,14 @@ TALLY_API int tally_maps_exit(struct tally_maps *maps, int32_t pid, int32_t tid,
 TALLY_API int tally_maps_push(struct tally_maps *maps, const struct tally_record *rec);
 
 /*
+ * What process `pid` has mapped now, from /proc/PID/maps below `root` (NULL: the real one), for times
+ * from `time` on. Errors: -ESRCH: there is no such process; -EACCES and others of reading; -ENOMEM.
+ * Since: 0.1
+ */
+TALLY_API int tally_maps_add_process(struct tally_maps *maps, int32_t pid, uint64_t time,
+				     const char *root, struct tally_error *err);
+
+/*
  * The mapping of `address` at `time`, or the kernel's there; `start`, `end` and `pgoff` are those
  * of what is left of it. Returns 1, or 0 when there is none. Errors: -ENOMEM. Since: 0.1
  */

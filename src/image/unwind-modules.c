@@ -120,21 +120,23 @@ static uint32_t module_of_file(struct unwind_modules *m, int32_t pid,
 	return *index;
 }
 
-/* Whether the code at this place of the file is what signal handlers return to. */
+/*
+ * Whether the code at this place of the file is what signal handlers return to: at its start, where the
+ * address before that is looked up, inside it, or right behind it, in the system call.
+ */
 static bool is_trampoline(struct unwind_modules *m, const struct unwind_arch *arch, int32_t pid,
 			  const struct tally_mapping *map, uint64_t offset)
 {
-	uint8_t code[UNWIND_TRAMPOLINE_BYTES];
-	int fd = open_file(m, pid, map);
-	/* Handlers return to its first instruction, and the address before that is looked up. */
-	bool same = fd >= 0 &&
-		    sys()->pread(fd, code, arch->trampoline_len, (off_t)(offset + 1)) ==
-			    arch->trampoline_len &&
-		    !memcmp(code, arch->trampoline, arch->trampoline_len);
+	uint8_t code[2 * UNWIND_TRAMPOLINE_BYTES + 1];
+	size_t len = arch->trampoline_len, size = 2 * len + 1;
+	int fd = offset < len ? -1 : open_file(m, pid, map);
+	bool found = fd >= 0 &&
+		     sys()->pread(fd, code, size, (off_t)(offset - len)) == (ssize_t)size &&
+		     memmem(code, size, arch->trampoline, len);
 
 	if (fd >= 0)
 		sys()->close(fd);
-	return same;
+	return found;
 }
 
 int unwind_modules_rules(struct unwind_modules *m, const struct unwind_arch *arch, int32_t pid,

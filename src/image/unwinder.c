@@ -430,8 +430,8 @@ uint64_t unwinder_stack_bytes(struct tally_maps *maps, const struct tally_record
 
 	/* An arm64 sample has a register where that of x86-64 has none. */
 	for (size_t i = 0; i < ARRAY_SIZE(archs); i++)
-		if (tally_regs_value(rec, &rec->sample.regs_user,
-				     archs[i]->perf_bits[archs[i]->sp], &sp) &&
+		if (tally_regs_value(rec, &rec->sample.regs_user, archs[i]->perf_bits[archs[i]->sp],
+				     &sp) &&
 		    tally_maps_find(maps, rec->id.pid, time, sp, &map) > 0)
 			return map.end - sp < LARGEST_STACK ? map.end - sp : 0;
 	return 0;
