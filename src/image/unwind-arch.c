@@ -50,6 +50,23 @@ static const struct {
 	},
 };
 
+#define X86_STUB(pushed)                                                                       \
+	{                                                                                      \
+		.head = {                                                                    \
+			.cfa = { .kind = RULE_REGISTER, .other = X86_RSP, .offset = 8 + (pushed) }, \
+			.ra = X86_RIP,                                                       \
+			.count = 1,                                                          \
+		},                                                                           \
+		.saved = {                                                                   \
+			SAVED(X86_RIP, -8),                                                  \
+		}, \
+	}
+
+static const struct {
+	struct unwind_rules head;
+	struct unwind_rule saved[1];
+} x86_stub = X86_STUB(0), x86_pushed = X86_STUB(8);
+
 const struct unwind_arch unwind_x86_64 = {
 	.name = "x86_64",
 	.machine = EM_X86_64,
@@ -66,6 +83,11 @@ const struct unwind_arch unwind_x86_64 = {
 	.trampoline = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 },
 	.trampoline_len = 9,
 	.trampoline_rules = &x86_trampoline.head,
+	/* jmp *slot; push $index; jmp first stub */
+	.stub_rules = &x86_stub.head,
+	.pushed_rules = &x86_pushed.head,
+	.stub_bytes = 16,
+	.push_end = 11,
 };
 
 enum {
@@ -97,6 +119,12 @@ static const struct {
 	},
 };
 
+/* A stub changes neither the stack nor the link register. */
+static const struct unwind_rules arm64_stub = {
+	.cfa = { .kind = RULE_REGISTER, .other = ARM64_SP },
+	.ra = ARM64_LR,
+};
+
 const struct unwind_arch unwind_arm64 = {
 	.name = "aarch64",
 	.machine = EM_AARCH64,
@@ -113,6 +141,7 @@ const struct unwind_arch unwind_arm64 = {
 	.trampoline = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 },
 	.trampoline_len = 8,
 	.trampoline_rules = &arm64_trampoline.head,
+	.stub_rules = &arm64_stub,
 };
 
 const struct unwind_arch *unwind_arch_named(const char *machine)

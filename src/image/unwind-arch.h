@@ -20,9 +20,13 @@ struct unwind_arch {
 	uint8_t trampoline[UNWIND_TRAMPOLINE_BYTES];
 	uint8_t trampoline_len;
 	const struct unwind_rules *trampoline_rules;
+	/* In a stub of a PLT, and behind its push of an index where it has one. */
+	const struct unwind_rules *stub_rules, *pushed_rules;
+	uint8_t stub_bytes,
+		push_end; /* a stub's length, and where in it the push is done; 0: none */
 };
 
-/* NULL: none of that name, or of that number. */
+/* NULL: none of that name. */
 const struct unwind_arch *unwind_arch_named(const char *machine);
 
 extern const struct unwind_arch unwind_x86_64, unwind_arm64;

@@ -70,6 +70,21 @@ static int read_section(const struct elf_input *in, const char *name, struct unw
 	return 0;
 }
 
+static void note_stubs(struct unwind_table *t, const struct elf_input *in)
+{
+	for (size_t i = 1; i < in->sections.count && t->stub_count < UNWIND_STUBS; i++) {
+		const GElf_Shdr *s = elf_input_section(in, i);
+		const char *name = s ? elf_input_section_name(in, s) : "";
+		if (strncmp(name, ".plt", 4) != 0 || s->sh_size > UINT64_MAX - s->sh_addr)
+			continue;
+		t->stubs[t->stub_count++] = (struct unwind_stubs){
+			.start = s->sh_addr,
+			.end = s->sh_addr + s->sh_size,
+			.lazy = !strcmp(name, ".plt"),
+		};
+	}
+}
+
 static int read_segments(struct unwind_table *t, const struct elf_input *in, GElf_Phdr *header)
 {
 	size_t count;
@@ -122,6 +137,7 @@ static int read_tables(struct unwind_table *t, const struct elf_input *in)
 	GElf_Phdr segment;
 	int r = read_segments(t, in, &segment);
 
+	note_stubs(t, in);
 	if (r == 0)
 		r = read_bytes(in, &header, segment.p_offset, segment.p_filesz, segment.p_vaddr);
 	if (r == 0)

@@ -139,6 +139,26 @@ static bool is_trampoline(struct unwind_modules *m, const struct unwind_arch *ar
 	return found;
 }
 
+/* What is known of code without the tables that compilers write. NULL: nothing. */
+static const struct unwind_rules *known_code(struct unwind_modules *m,
+					     const struct unwind_arch *arch, int32_t pid,
+					     const struct unwind_module *module,
+					     const struct tally_mapping *map, uint64_t offset,
+					     uint64_t at)
+{
+	const struct unwind_stubs *stubs = unwind_table_stubs(&module->table, at);
+
+	if (!module->table.machine)
+		return NULL;
+	if (!stubs)
+		return is_trampoline(m, arch, pid, map, offset) ? arch->trampoline_rules : NULL;
+	/* The first stub of all, to which the others jump then, pushes another word. */
+	uint64_t from = at - stubs->start;
+	bool pushed = stubs->lazy && arch->stub_bytes && from >= arch->stub_bytes &&
+		      from % arch->stub_bytes >= arch->push_end;
+	return pushed ? arch->pushed_rules : arch->stub_rules;
+}
+
 int unwind_modules_rules(struct unwind_modules *m, const struct unwind_arch *arch, int32_t pid,
 			 uint32_t mapping, const struct tally_mapping *map, uint64_t address,
 			 const struct unwind_rules **rules)
@@ -155,11 +175,11 @@ int unwind_modules_rules(struct unwind_modules *m, const struct unwind_arch *arc
 	if (!m->by_mapping.at[mapping])
 		return -ENOMEM;
 	struct unwind_module *module = m->list.at[m->by_mapping.at[mapping] - 1];
-	if (elf_file_address(&module->table.layout, offset, &at))
-		*rules = unwind_table_find(&module->table, at, &error);
-	if (!*rules && error == 0 && module->table.machine &&
-	    is_trampoline(m, arch, pid, map, offset))
-		*rules = arch->trampoline_rules;
+	if (!elf_file_address(&module->table.layout, offset, &at))
+		return 0;
+	*rules = unwind_table_find(&module->table, at, &error);
+	if (!*rules && error == 0)
+		*rules = known_code(m, arch, pid, module, map, offset, at);
 	return error;
 }
 

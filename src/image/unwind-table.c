@@ -250,6 +250,14 @@ const struct unwind_rules *unwind_table_find(struct unwind_table *t, uint64_t ad
 	return NULL;
 }
 
+const struct unwind_stubs *unwind_table_stubs(const struct unwind_table *t, uint64_t address)
+{
+	for (unsigned i = 0; i < t->stub_count; i++)
+		if (address >= t->stubs[i].start && address < t->stubs[i].end)
+			return &t->stubs[i];
+	return NULL;
+}
+
 void unwind_table_done(struct unwind_table *t)
 {
 	for (size_t i = 0; i < UNWIND_PARTS; i++) {

@@ -38,11 +38,21 @@ struct unwind_part {
 
 #define UNWIND_PARTS 2
 
+/* Stubs that jump to functions of other files, of which not all linkers tell in .eh_frame. */
+struct unwind_stubs {
+	uint64_t start, end;
+	bool lazy; /* .plt, whose stubs push an index until they are bound */
+};
+
+#define UNWIND_STUBS 4
+
 /* Zeroed is empty. */
 struct unwind_table {
 	struct elf_file layout; /* segments alone */
 	uint16_t machine;       /* EM_* */
 	struct unwind_part parts[UNWIND_PARTS];
+	struct unwind_stubs stubs[UNWIND_STUBS];
+	unsigned stub_count;
 	VEC(struct unwind_flat) flats;
 	VEC(struct unwind_row) rows;
 	VEC(struct unwind_rules *) rules;
@@ -61,6 +71,9 @@ int unwind_table_index(struct unwind_part *part, const struct cfi_section *heade
 
 /* The rules at an address of the linker's; NULL: none are known. -ENOMEM is told through `*error`. */
 const struct unwind_rules *unwind_table_find(struct unwind_table *t, uint64_t address, int *error);
+
+/* Which stubs an address is in; NULL: none. */
+const struct unwind_stubs *unwind_table_stubs(const struct unwind_table *t, uint64_t address);
 
 void unwind_table_done(struct unwind_table *t);
 
