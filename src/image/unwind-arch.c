@@ -27,45 +27,50 @@ enum {
 /* At its return to the trampoline the stack pointer is at the ucontext; registers are 40 bytes in. */
 #define X86_CONTEXT 40
 
-static const struct {
-	struct unwind_rules head;
-	struct unwind_rule saved[17];
-} x86_trampoline = {
-	.head = {
-		.cfa = { .kind = RULE_REGISTER, .other = X86_RSP },
-		.ra = X86_RIP,
-		.count = 17,
-		.signal = true,
-		.plain = true,
-	},
-	.saved = {
-		SAVED(8, X86_CONTEXT), SAVED(9, X86_CONTEXT + 8), SAVED(10, X86_CONTEXT + 16),
-		SAVED(11, X86_CONTEXT + 24), SAVED(12, X86_CONTEXT + 32),
-		SAVED(13, X86_CONTEXT + 40), SAVED(14, X86_CONTEXT + 48),
-		SAVED(15, X86_CONTEXT + 56), SAVED(5, X86_CONTEXT + 64),
-		SAVED(4, X86_CONTEXT + 72), SAVED(X86_RBP, X86_CONTEXT + 80),
-		SAVED(X86_RBX, X86_CONTEXT + 88), SAVED(1, X86_CONTEXT + 96),
-		SAVED(0, X86_CONTEXT + 104), SAVED(2, X86_CONTEXT + 112),
-		SAVED(X86_RSP, X86_CONTEXT + 120), SAVED(X86_RIP, X86_CONTEXT + 128),
-	},
+static const struct unwind_rule x86_context[] = {
+	SAVED(8, X86_CONTEXT),
+	SAVED(9, X86_CONTEXT + 8),
+	SAVED(10, X86_CONTEXT + 16),
+	SAVED(11, X86_CONTEXT + 24),
+	SAVED(12, X86_CONTEXT + 32),
+	SAVED(13, X86_CONTEXT + 40),
+	SAVED(14, X86_CONTEXT + 48),
+	SAVED(15, X86_CONTEXT + 56),
+	SAVED(5, X86_CONTEXT + 64),
+	SAVED(4, X86_CONTEXT + 72),
+	SAVED(X86_RBP, X86_CONTEXT + 80),
+	SAVED(X86_RBX, X86_CONTEXT + 88),
+	SAVED(1, X86_CONTEXT + 96),
+	SAVED(0, X86_CONTEXT + 104),
+	SAVED(2, X86_CONTEXT + 112),
+	SAVED(X86_RSP, X86_CONTEXT + 120),
+	SAVED(X86_RIP, X86_CONTEXT + 128),
 };
 
-#define X86_STUB(pushed)                                                                       \
-	{                                                                                      \
-		.head = {                                                                    \
-			.cfa = { .kind = RULE_REGISTER, .other = X86_RSP, .offset = 8 + (pushed) }, \
-			.ra = X86_RIP,                                                       \
-			.count = 1,                                                          \
-		},                                                                           \
-		.saved = {                                                                   \
-			SAVED(X86_RIP, -8),                                                  \
-		}, \
-	}
+static const struct unwind_rules x86_trampoline = {
+	.cfa = { .kind = RULE_REGISTER, .other = X86_RSP },
+	.ra = X86_RIP,
+	.count = ARRAY_SIZE(x86_context),
+	.signal = true,
+	.plain = true,
+	.saved = x86_context,
+};
 
-static const struct {
-	struct unwind_rules head;
-	struct unwind_rule saved[1];
-} x86_stub = X86_STUB(0), x86_pushed = X86_STUB(8);
+static const struct unwind_rule x86_returns[] = { SAVED(X86_RIP, -8) };
+
+static const struct unwind_rules x86_stub = {
+	.cfa = { .kind = RULE_REGISTER, .other = X86_RSP, .offset = 8 },
+	.ra = X86_RIP,
+	.count = ARRAY_SIZE(x86_returns),
+	.saved = x86_returns,
+};
+
+static const struct unwind_rules x86_pushed = {
+	.cfa = { .kind = RULE_REGISTER, .other = X86_RSP, .offset = 16 },
+	.ra = X86_RIP,
+	.count = ARRAY_SIZE(x86_returns),
+	.saved = x86_returns,
+};
 
 const struct unwind_arch unwind_x86_64 = {
 	.name = "x86_64",
@@ -82,10 +87,10 @@ const struct unwind_arch unwind_x86_64 = {
 	/* mov $15, %rax; syscall */
 	.trampoline = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 },
 	.trampoline_len = 9,
-	.trampoline_rules = &x86_trampoline.head,
+	.trampoline_rules = &x86_trampoline,
 	/* jmp *slot; push $index; jmp first stub */
-	.stub_rules = &x86_stub.head,
-	.pushed_rules = &x86_pushed.head,
+	.stub_rules = &x86_stub,
+	.pushed_rules = &x86_pushed,
 	.stub_bytes = 16,
 	.push_end = 11,
 };
@@ -101,22 +106,19 @@ enum {
 #define ARM64_CONTEXT (128 + 184)
 #define X(n)          SAVED(n, ARM64_CONTEXT + 8 * (n))
 
-static const struct {
-	struct unwind_rules head;
-	struct unwind_rule saved[33];
-} arm64_trampoline = {
-	.head = {
-		.cfa = { .kind = RULE_REGISTER, .other = ARM64_SP },
-		.ra = ARM64_PC,
-		.count = 33,
-		.signal = true,
-		.plain = true,
-	},
-	.saved = {
-		X(0),  X(1),  X(2),  X(3),  X(4),  X(5),  X(6),  X(7),  X(8),  X(9),  X(10),
-		X(11), X(12), X(13), X(14), X(15), X(16), X(17), X(18), X(19), X(20), X(21),
-		X(22), X(23), X(24), X(25), X(26), X(27), X(28), X(29), X(30), X(31), X(32),
-	},
+static const struct unwind_rule arm64_context[] = {
+	X(0),  X(1),  X(2),  X(3),  X(4),  X(5),  X(6),  X(7),  X(8),  X(9),  X(10),
+	X(11), X(12), X(13), X(14), X(15), X(16), X(17), X(18), X(19), X(20), X(21),
+	X(22), X(23), X(24), X(25), X(26), X(27), X(28), X(29), X(30), X(31), X(32),
+};
+
+static const struct unwind_rules arm64_trampoline = {
+	.cfa = { .kind = RULE_REGISTER, .other = ARM64_SP },
+	.ra = ARM64_PC,
+	.count = ARRAY_SIZE(arm64_context),
+	.signal = true,
+	.plain = true,
+	.saved = arm64_context,
 };
 
 /* A stub changes neither the stack nor the link register. */
@@ -140,7 +142,7 @@ const struct unwind_arch unwind_arm64 = {
 	/* mov x8, #139; svc #0 */
 	.trampoline = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 },
 	.trampoline_len = 8,
-	.trampoline_rules = &arm64_trampoline.head,
+	.trampoline_rules = &arm64_trampoline,
 	.stub_rules = &arm64_stub,
 };
 

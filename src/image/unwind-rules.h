@@ -49,7 +49,7 @@ struct unwind_rules {
 	/* Of the expressions. */
 	const uint8_t *bytes;
 	size_t len;
-	struct unwind_rule saved[];
+	const struct unwind_rule *saved;
 };
 
 #endif

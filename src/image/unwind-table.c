@@ -84,23 +84,21 @@ struct flattening {
 	struct unwind_part *part;
 	const struct cfi_function *f;
 	size_t most_rows;
-	struct {
-		struct unwind_rules head;
-		struct unwind_rule saved[UNWIND_REGS];
-	} made; /* the rules at hand */
+	/* The rules at hand. */
+	struct unwind_rules made;
+	struct unwind_rule saved[UNWIND_REGS];
 };
 
-static size_t rules_size(const struct unwind_rules *rules)
-{
-	return sizeof(*rules) + rules->count * sizeof(*rules->saved);
-}
+/* What of rules is to be equal, but for those of registers. */
+#define HEAD_SIZE offsetof(struct unwind_rules, saved)
 
 static void make_rules(struct flattening *f, const struct cfi_state *state)
 {
-	struct unwind_rules *out = &f->made.head;
+	struct unwind_rules *out = &f->made;
 	const struct cfi_common *common = &f->f->common;
 
-	memset(&f->made, 0, sizeof(f->made));
+	memset(out, 0, sizeof(*out));
+	memset(f->saved, 0, sizeof(f->saved));
 	out->cfa = state->cfa;
 	out->ra = (uint8_t)common->ra;
 	out->signal = common->signal;
@@ -113,35 +111,47 @@ static void make_rules(struct flattening *f, const struct cfi_state *state)
 		if (rule->kind == RULE_BY_ABI)
 			continue;
 		out->plain &= rule->kind == RULE_AT || rule->kind == RULE_LOST;
-		f->made.saved[out->count++] = *rule;
+		f->saved[out->count++] = *rule;
 	}
 }
 
-/* The number of such rules; UINT32_MAX: no memory. */
-static uint32_t intern(struct unwind_table *t, const struct unwind_rules *rules)
+/* A copy of its own, with the rules of registers behind it. NULL: no memory. */
+static struct unwind_rules *keep_rules(struct unwind_table *t, const struct flattening *f)
 {
-	size_t size = rules_size(rules);
-	uint64_t hash = hash_bytes(rules, size);
+	size_t len = f->made.count * sizeof(*f->saved);
+	struct unwind_rules *own = malloc(sizeof(*own) + len);
+	struct unwind_rules **slot = own ? vec_push(&t->rules) : NULL;
+
+	if (!slot) {
+		free(own);
+		return NULL;
+	}
+	*own = f->made;
+	own->saved = memcpy(own + 1, f->saved, len);
+	*slot = own;
+	return own;
+}
+
+/* The number of such rules; UINT32_MAX: no memory. */
+static uint32_t intern(struct unwind_table *t, const struct flattening *f)
+{
+	size_t len = f->made.count * sizeof(*f->saved);
+	uint64_t hash = hash_bytes(&f->made, HEAD_SIZE) ^ hash_u64(hash_bytes(f->saved, len));
 
 	/* Where two share a hash the later has another one. */
 	for (;; hash++) {
 		uint32_t *known = map64_at(&t->by_hash, hash);
 		if (!known)
 			return UINT32_MAX;
-		if (*known && !memcmp(t->rules.at[*known - 1], rules, size))
+		if (!*known) {
+			if (!keep_rules(t, f))
+				return UINT32_MAX;
+			*known = (uint32_t)t->rules.count;
 			return *known - 1;
-		if (*known)
-			continue;
-		struct unwind_rules *own = malloc(size);
-		struct unwind_rules **slot = own ? vec_push(&t->rules) : NULL;
-		if (!slot) {
-			free(own);
-			return UINT32_MAX;
 		}
-		memcpy(own, rules, size);
-		*slot = own;
-		*known = (uint32_t)t->rules.count;
-		return *known - 1;
+		const struct unwind_rules *other = t->rules.at[*known - 1];
+		if (!memcmp(other, &f->made, HEAD_SIZE) && !memcmp(other->saved, f->saved, len))
+			return *known - 1;
 	}
 }
 
@@ -154,7 +164,7 @@ static int add_row(void *arg, uint64_t start, const struct cfi_state *state)
 	if (t->rows.count >= f->most_rows)
 		return -EBADMSG;
 	make_rules(f, state);
-	uint32_t rules = intern(t, &f->made.head);
+	uint32_t rules = intern(t, f);
 	struct unwind_row *row = rules == UINT32_MAX ? NULL : vec_push(&t->rows);
 	if (!row)
 		return -ENOMEM;
