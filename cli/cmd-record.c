@@ -187,6 +187,8 @@ static int open_recorder(struct job *s, struct tally_error *err)
 		opts.flags |= TALLY_RECORDER_SIDE_BAND;
 	if (s->schedule.starts_off)
 		opts.flags |= TALLY_RECORDER_DISABLED;
+	if (!s->o.keep_stacks)
+		opts.flags |= TALLY_RECORDER_UNWIND;
 	int r = tally_recorder_open(&s->recorder, s->events, &s->target, &opts, err);
 	return r < 0 ? fail(err) : EXIT_DONE;
 }

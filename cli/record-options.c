@@ -30,6 +30,9 @@ int record_options_parse(struct record_options *o, int argc, char **argv, char *
 		  "call graphs by frame pointers (fp), from a copy of the stack "
 		  "(dwarf[,BYTES]) or by branch records (lbr)",
 		  ARG_TEXT, &o->call_graph },
+		{ 0, "keep-stacks", NULL,
+		  "with dwarf: write the copies of stacks, to be unwound by a report", ARG_FLAG,
+		  &o->keep_stacks },
 		{ 'b', "branch-any", NULL, "with each sample the branches taken before it",
 		  ARG_FLAG, &o->any_branch },
 		{ 'j', "branch-filter", "LIST", "likewise, of these kinds: any_call,u ...",

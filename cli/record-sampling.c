@@ -9,11 +9,9 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "profiles.h"
 #include "record.h"
 #include "term.h"
-
-/* The most that a sample's 16-bit size leaves for a copy of the stack, in whole words. */
-#define LARGEST_STACK 65528
 
 /* kernel.perf_event_max_sample_rate where it cannot be read. */
 #define RATE_UNKNOWN 100000

@@ -15,6 +15,7 @@
 
 #include <tally/api.h>
 #include <tally/error.h>
+#include <tally/record.h>
 
 TALLY_BEGIN_DECLS
 
@@ -64,6 +65,21 @@ TALLY_API int tally_maps_comm(struct tally_maps *maps, int32_t pid, int32_t tid,
 
 /* A thread ended. Its names and mappings remain for its time. Since: 0.1 */
 TALLY_API int tally_maps_exit(struct tally_maps *maps, int32_t pid, int32_t tid, uint64_t time);
+
+/*
+ * The same by a record: MMAP, MMAP2, COMM, FORK and EXIT. Returns 1 when it changed something, 0 for
+ * others, and for those that perf(1) makes up for what already runs. Errors: -ENOMEM; -EINVAL: it makes
+ * no sense. Since: 0.1
+ */
+TALLY_API int tally_maps_push(struct tally_maps *maps, const struct tally_record *rec);
+
+/*
+ * What process `pid` has mapped now, from /proc/PID/maps below `root` (NULL: the real one), for times
+ * from `time` on. Errors: -ESRCH: there is no such process; -EACCES and others of reading; -ENOMEM.
+ * Since: 0.1
+ */
+TALLY_API int tally_maps_add_process(struct tally_maps *maps, int32_t pid, uint64_t time,
+				     const char *root, struct tally_error *err);
 
 /*
  * The mapping of `address` at `time`, or the kernel's there; `start`, `end` and `pgoff` are those

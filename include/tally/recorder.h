@@ -40,6 +40,21 @@ enum tally_recorder_flags {
 	TALLY_RECORDER_SIDE_BAND = 1u << 3,
 	/* Start leaves the events disabled: tally_recorder_enable() enables them. With SIDE_BAND. */
 	TALLY_RECORDER_DISABLED = 1u << 4,
+	/*
+	 * Samples with a copy of their stack (stack_bytes of the sampler's options) are unwound on the
+	 * way, and the file has callchains instead: a thirtieth of the bytes. Of a stack that is whole
+	 * the registers get abi 0 and the copy is left out; one whose copy was too short ends in a
+	 * second TALLY_CONTEXT_USER and keeps its registers; one that could not be unwound keeps both.
+	 * Not with TALLY_SAMPLER_OVERWRITE, where samples stay as they are.
+	 */
+	TALLY_RECORDER_UNWIND = 1u << 5,
+};
+
+/* What came of stacks that were unwound. */
+struct tally_stacks {
+	uint64_t whole, cut, broken; /* as enum tally_unwind_end */
+	/* Bytes of the longest that was cut, where that is known: a copy of so many would do. */
+	uint64_t wanted_bytes;
 };
 
 struct tally_recorder_opts {
@@ -80,6 +95,7 @@ struct tally_recording {
 		cgroup_throttled_ns; /* time that this cgroup was held by its CPU quota meanwhile */
 	uint32_t clockid;            /* CLOCK_MONOTONIC, or UINT32_MAX: the perf clock */
 	uint32_t reserved;
+	struct tally_stacks stacks; /* with TALLY_RECORDER_UNWIND */
 };
 
 /*

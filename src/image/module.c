@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -264,15 +265,23 @@ static size_t image_size(const ElfW(Ehdr) * head)
 }
 
 /* Every process of this kernel has the same vdso as we have, but for those of another word size. */
-static int load_vdso(struct module *m, const struct module_search *where)
+static const ElfW(Ehdr) * our_vdso(const struct module_search *where)
 {
 	unsigned long at = getauxval(AT_SYSINFO_EHDR);
 
-	if (!at || (sizeof(long) == 8) != (where->map.start >= END_OF_32_BITS)) {
+	if (!at || (sizeof(long) == 8) != (where->map.start >= END_OF_32_BITS))
+		return NULL;
+	return (const void *)at; /* NOLINT: the kernel says where it is */
+}
+
+static int load_vdso(struct module *m, const struct module_search *where)
+{
+	const ElfW(Ehdr) *image = our_vdso(where);
+
+	if (!image) {
 		snprintf(m->trouble, sizeof(m->trouble), "the vdso of a 32-bit program");
 		return 0;
 	}
-	const ElfW(Ehdr) *image = (const void *)at; /* NOLINT: the kernel says where it is */
 	int r = elf_file_read_memory(&m->file, image, image_size(image));
 	if (r == -ENOMEM)
 		return r;
@@ -284,6 +293,35 @@ static int load_vdso(struct module *m, const struct module_search *where)
 	}
 	m->file.has_symtab = true; /* it exports all that it has */
 	return seal(m);
+}
+
+/* The vdso as a file of its own. */
+static int open_vdso(const struct module *m, const struct module_search *where)
+{
+	const ElfW(Ehdr) *image = our_vdso(where);
+	int fd = image ? memfd_create("tally-vdso", MFD_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return -ENOENT;
+	size_t size = image_size(image);
+	struct build_id id = { 0 };
+	if (sys_write_all(fd, image, size) == 0)
+		id = elf_build_id(fd);
+	if (id.len && !build_ids_differ(&id, &m->build_id))
+		return fd;
+	sys()->close(fd);
+	return -ESTALE;
+}
+
+int module_open(const struct module *m, const struct module_search *where)
+{
+	struct found found = { .fd = -1 };
+
+	if (!strcmp(m->path, VDSO))
+		return open_vdso(m, where);
+	if (find_file(&found, m, where))
+		return found.fd;
+	return found.other_build ? -ESTALE : found.denied ? -EACCES : -ENOENT;
 }
 
 int module_load(struct module *m, const struct module_search *where)

@@ -37,6 +37,12 @@ struct module_search {
  */
 int module_load(struct module *m, const struct module_search *where);
 
+/*
+ * Opens the file (or the vdso, as one) that module_load() would read, for who wants something else of
+ * it; `m` needs its path and build-id alone. -ENOENT; -ESTALE: it is of another build; -EACCES.
+ */
+int module_open(const struct module *m, const struct module_search *where);
+
 /* A module that is no file and has no symbols, and why. */
 void module_without_file(struct module *m, const char *trouble);
 

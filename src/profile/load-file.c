@@ -27,7 +27,8 @@ struct file {
 	struct tally_maps *maps;
 	struct tally_symbolizer *symbolizer;
 	struct tally_loader *loader;
-	VEC(int) events; /* by the file's number: the profile's */
+	struct tally_unwinder *unwinder; /* NULL: on that machine stacks cannot be unwound */
+	VEC(int) events;                 /* by the file's number: the profile's */
 	struct group_reads group_reads;
 	uint64_t first; /* the earliest sample, as far as it was looked for */
 	bool bad_build_ids;
@@ -62,6 +63,8 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct file *f = arg;
 
+	if (f->unwinder && tally_unwinder_build_id(f->unwinder, name, id, id_len) == -ENOMEM)
+		return -ENOMEM;
 	return tally_symbolizer_build_id(f->symbolizer, name, id, id_len) == -ENOMEM ? -ENOMEM : 0;
 }
 
@@ -85,6 +88,7 @@ static bool is_side_band(uint32_t type)
 	case TALLY_RECORD_COMM:
 	case TALLY_RECORD_FORK:
 	case TALLY_RECORD_EXIT:
+	case TALLY_RECORD_CALLCHAIN_DEFERRED:
 		return true;
 	default:
 		return false;
@@ -265,6 +269,22 @@ static int read_file(struct file *f, struct tally_error *err)
 	return second_pass(f, err);
 }
 
+/* Stacks of a machine that is not known are not unwound. A stream tells its machine too late. */
+static int open_unwinder(struct file *f, struct tally_error *err)
+{
+	const struct tally_unwinder_opts opts = {
+		.size = sizeof(opts),
+		.machine = tally_reader_text(f->reader, TALLY_FEATURE_ARCH),
+		.root = f->opts.root,
+		.symfs = f->opts.symfs,
+	};
+	int r = tally_unwinder_new(&f->unwinder, f->maps, &opts, err);
+
+	if (r == 0)
+		loader_unwinds(f->loader, f->unwinder);
+	return r == -EOPNOTSUPP ? 0 : r;
+}
+
 static int prepare(struct file *f, struct tally_error *err)
 {
 	struct tally_symbolizer_opts opts = { .size = sizeof(opts),
@@ -276,7 +296,8 @@ static int prepare(struct file *f, struct tally_error *err)
 	if (r < 0)
 		return error_nomem(err, "the recording's mappings");
 	if ((r = tally_symbolizer_new(&f->symbolizer, f->maps, &opts, err)) < 0 ||
-	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, NULL, err)) < 0)
+	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, NULL, err)) < 0 ||
+	    (r = open_unwinder(f, err)) < 0)
 		return r;
 	r = add_events(f);
 	if (r == 0)
@@ -297,6 +318,15 @@ static void tell_trouble(const struct file *f)
 			f->opts.trouble(&info, f->opts.arg);
 }
 
+static void tell_broken(const struct file *f)
+{
+	struct tally_unwinder_module module;
+
+	for (uint32_t i = 0; f->unwinder && i < tally_unwinder_modules(f->unwinder); i++)
+		if (tally_unwinder_module(f->unwinder, i, &module) == 0 && module.broken)
+			f->opts.broken(&module, f->opts.arg);
+}
+
 static void tell_health(const struct file *f, const char *path, char *text, size_t size)
 {
 	const char *const parts[] = {
@@ -314,6 +344,7 @@ static void tell_health(const struct file *f, const char *path, char *text, size
 static void close_file(struct file *f)
 {
 	tally_loader_free(f->loader);
+	tally_unwinder_free(f->unwinder);
 	tally_symbolizer_free(f->symbolizer);
 	tally_maps_free(f->maps);
 	tally_reader_close(f->reader);
@@ -355,6 +386,8 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 			tell_health(&f, path, health_text, health_text_size);
 		if (f.opts.trouble)
 			tell_trouble(&f);
+		if (f.opts.broken)
+			tell_broken(&f);
 	}
 	close_file(&f);
 	unpacked_close(&unpacked);

@@ -36,7 +36,9 @@
 
 #define SAMPLING_FLAGS \
 	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
-#define KNOWN_FLAGS (SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED)
+#define KNOWN_FLAGS                                                            \
+	(SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED | \
+	 TALLY_RECORDER_UNWIND)
 
 /* What the sampler of the side-band is asked for as that of the events is. */
 #define SIDE_FLAGS                                                                         \
@@ -61,6 +63,7 @@ struct tally_recorder {
 	struct synth synth;
 	struct tallier seen;
 	struct drain drain;
+	struct unwinding unwinding; /* without an unwinder: samples stay as they are */
 	struct stolen stolen_before;
 	char *path; /* of the file, for messages */
 	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
@@ -168,6 +171,24 @@ static int open_held(struct tally_recorder *r, struct tally_sampler_opts *opts,
 	return ret;
 }
 
+/* Where there are stacks to unwind, and a machine whose stacks can be. */
+static int open_unwinding(struct tally_recorder *r, struct tally_error *err)
+{
+	const uint64_t needed = TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_REGS_USER |
+				TALLY_SAMPLE_STACK_USER;
+	uint64_t type = tally_sampler_attr(r->sampler, 0)->sample_type;
+
+	if (!(r->opts.flags & TALLY_RECORDER_UNWIND) || r->overwrite || (type & needed) != needed)
+		return 0;
+	int ret = unwinding_open(&r->unwinding, r->sampler, r->events, r->opts.root, err);
+	if (ret == -EOPNOTSUPP) {
+		unwinding_done(&r->unwinding);
+		return 0;
+	}
+	r->drain.unwinding = &r->unwinding;
+	return ret;
+}
+
 static int open_samplers(struct tally_recorder *r, struct tally_error *err)
 {
 	struct tally_sampler_opts opts;
@@ -207,8 +228,12 @@ static int add_events(struct tally_recorder *r, const struct tally_sampler *samp
 	for (uint32_t i = 0; ret == 0 && i < tally_events_count(events); i++) {
 		const uint64_t *ids;
 		uint32_t count = tally_sampler_ids(sampler, i, &ids);
+		struct tally_attr attr = *tally_sampler_attr(sampler, i);
+		/* The chains of the file have what those of the kernel lack. */
+		if (r->unwinding.unwinder && attr.sample_type & TALLY_SAMPLE_STACK_USER)
+			attr.flags &= ~TALLY_ATTR_EXCLUDE_CALLCHAIN_USER;
 		ret = tally_writer_event(r->writer, recorded_name(tally_events_at(events, i)),
-					 tally_sampler_attr(sampler, i), ids, count, err);
+					 &attr, ids, count, err);
 	}
 	return ret;
 }
@@ -336,6 +361,8 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	stolen_read(&r->stolen_before, r->opts.root);
 
 	ret = open_samplers(r, err);
+	if (ret == 0)
+		ret = open_unwinding(r, err);
 	if (ret < 0)
 		goto fail;
 	r->drain.seen = &r->seen;
@@ -346,6 +373,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		.data_maps = teller_flags(r) & TALLY_ATTR_MMAP_DATA,
 		.namespaces = teller_flags(r) & TALLY_ATTR_NAMESPACES,
 		.modules = &r->seen.modules,
+		.maps = r->unwinding.maps,
 	};
 	tallier_init(&r->seen, r->synth.layout);
 	ret = open_writer(r, err);
@@ -527,6 +555,7 @@ void tally_recorder_progress(struct tally_recorder *r, struct tally_recording *o
 				       r->stolen_before.cgroup_throttled_ns,
 		.clockid = attr->flags & TALLY_ATTR_USE_CLOCKID ? (uint32_t)attr->clockid
 								: UINT32_MAX,
+		.stacks = r->unwinding.stacks,
 	};
 	/* LOST records tell of the past only; the events themselves know about now. */
 	if (tally_sampler_lost(r->sampler, &lost) == 0 && lost > out->lost)
@@ -622,6 +651,7 @@ void tally_recorder_close(struct tally_recorder *r)
 	tally_sampler_close(r->side);
 	tally_events_free(r->side_events);
 	drain_done(&r->drain);
+	unwinding_done(&r->unwinding);
 	synth_done(&r->synth);
 	tallier_done(&r->seen);
 	free(r->path);

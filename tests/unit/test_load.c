@@ -7,6 +7,7 @@
 
 #include <tally/attr.h>
 
+#include "image/unwinder.h"
 #include "tap.h"
 #include "unit/by-hand.h"
 
@@ -18,6 +19,9 @@ static struct {
 	const char *generation; /* part of every user function's name; "" leaves it without one */
 	const char *thread;     /* every thread's name */
 	int fail;               /* what the next calls answer */
+	uint64_t unwound[3];    /* addresses */
+	struct tally_unwound how;
+	uint64_t stack_bytes;
 } world;
 
 static char names[256][32];
@@ -69,6 +73,20 @@ int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t 
 			    struct tally_module_info *out)
 {
 	return -EINVAL;
+}
+
+/* What the test says that a copy of the stack holds. */
+int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,
+			  uint64_t *addresses, uint32_t room, struct tally_unwound *out)
+{
+	memcpy(addresses, world.unwound, sizeof(world.unwound));
+	*out = world.how;
+	return 1;
+}
+
+uint64_t unwinder_stack_bytes(struct tally_maps *maps, const struct tally_record *rec)
+{
+	return world.stack_bytes;
 }
 
 /* Page 1 is main, page 2 is libc's nameless start code, the others are called by number. */
