@@ -82,8 +82,8 @@ const struct unwind_arch unwind_x86_64 = {
 	.kept = BIT(X86_RBX) | BIT(X86_RBP) | BITS(12, 15),
 	.address_mask = UINT64_MAX,
 	/* rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip */
-	.perf_bits = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8,
-		       [17 ... UNWIND_REGS - 1] = UNWIND_NO_BIT },
+	.regs = 17,
+	.perf_bits = { 0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8 },
 	/* mov $15, %rax; syscall */
 	.trampoline = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 },
 	.trampoline_len = 9,
@@ -137,6 +137,7 @@ const struct unwind_arch unwind_arm64 = {
 	.kept = BITS(19, 30),
 	/* Programs live below 2^48 unless they ask for more; a signature lies above [ARMv8.3]. */
 	.address_mask = BITS(0, 47),
+	.regs = 33,
 	.perf_bits = { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16,
 		       17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32 },
 	/* mov x8, #139; svc #0 */

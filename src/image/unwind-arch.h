@@ -5,8 +5,6 @@
 
 #include "image/unwind-rules.h"
 
-#define UNWIND_NO_BIT 0xffu
-
 /* Code that a signal handler returns to, where no table tells of it, and what it finds on the stack. */
 #define UNWIND_TRAMPOLINE_BYTES 16
 
@@ -16,7 +14,8 @@ struct unwind_arch {
 	uint8_t pc, sp, fp, ra; /* registers */
 	uint64_t kept;          /* by calls: those that tables do not mention are the caller's */
 	uint64_t address_mask;  /* what of a return address is no signature */
-	uint8_t perf_bits[UNWIND_REGS]; /* in the masks of the kernel's perf_regs.h */
+	uint8_t regs;           /* how many there are, by the numbers that DWARF gives them */
+	uint8_t perf_bits[UNWIND_REGS]; /* of each in the masks of the kernel's perf_regs.h */
 	uint8_t trampoline[UNWIND_TRAMPOLINE_BYTES];
 	uint8_t trampoline_len;
 	const struct unwind_rules *trampoline_rules;

@@ -293,9 +293,9 @@ static bool take_registers(struct walk *w)
 	const struct tally_unwind_start *s = w->start;
 
 	w->regs.known = 0;
-	for (unsigned i = 0; i < UNWIND_REGS; i++) {
+	for (unsigned i = 0; i < arch->regs; i++) {
 		uint8_t bit = arch->perf_bits[i];
-		if (bit == UNWIND_NO_BIT || !(s->mask >> bit & 1))
+		if (!(s->mask >> bit & 1))
 			continue;
 		unsigned before = (unsigned)__builtin_popcountll(s->mask &
 								 (((uint64_t)1 << bit) - 1));
