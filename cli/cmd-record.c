@@ -498,10 +498,19 @@ static int launch(struct job *s, struct tally_error *err)
 	return r < 0 ? fail(err) : 0;
 }
 
+/* -g leaves it open how. A flight recorder keeps its samples as they are, so that copies are large. */
+static void choose_graph(struct job *s)
+{
+	if (s->o.graph && !s->o.call_graph)
+		s->o.call_graph = s->o.overwrite ? "fp"
+						 : record_choose_graph(&s->target, s->o.quiet);
+}
+
 static int record(struct job *s)
 {
 	struct tally_error err = { 0 };
 
+	choose_graph(s);
 	catch_signals(s);
 	int launched = launch(s, &err);
 	if (launched)

@@ -25,7 +25,8 @@ int record_options_parse(struct record_options *o, int argc, char **argv, char *
 		{ 'F', "freq", "N|max", "samples a second (default: 4000)", ARG_TEXT, &o->freq },
 		{ 'c', "count", "N", "a sample every N events, instead of a rate", ARG_COUNT,
 		  &o->period },
-		{ 'g', NULL, NULL, "record call graphs", ARG_FLAG, &o->graph },
+		{ 'g', NULL, NULL, "record call graphs, as a short trial finds best here", ARG_FLAG,
+		  &o->graph },
 		{ 0, "call-graph", "HOW",
 		  "call graphs by frame pointers (fp), from a copy of the stack "
 		  "(dwarf[,BYTES]) or by branch records (lbr)",

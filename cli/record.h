@@ -31,6 +31,9 @@ int record_options_parse(struct record_options *o, int argc, char **argv, char *
 bool record_options_check(const struct record_options *o, const struct targets *targets,
 			  bool command);
 
+/* How call graphs are found best here, "fp" or "dwarf", by a trial; says so. */
+const char *record_choose_graph(const struct tally_target *target, bool quiet);
+
 /* What the options ask of the sampler. An exit status, not EXIT_DONE after an error was said. */
 int record_sampling(const struct record_options *o, const struct tally_events *events,
 		    struct tally_sampler_opts *out);

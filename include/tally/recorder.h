@@ -166,6 +166,18 @@ TALLY_API void tally_recorder_discard(struct tally_recorder *recorder);
 /* Closes it; without finish the file stays as it is, readable up to its last round. Since: 0.1 */
 TALLY_API void tally_recorder_close(struct tally_recorder *recorder);
 
+/* How many of the stacks of a trial frame pointers found whole, as their unwind tables tell. */
+struct tally_trial {
+	uint64_t stacks, whole;
+};
+
+/*
+ * Samples process `pid` for at most 60 ms, or, with 0, a child that is forked for it and works in the C
+ * library, to learn whether frame pointers will do for call graphs. `stacks` may be few where a process
+ * hardly runs. Errors: as tally_sampler_open() and tally_unwinder_new(); of fork(2). Since: 0.1
+ */
+TALLY_API int tally_recorder_trial(int32_t pid, struct tally_trial *out, struct tally_error *err);
+
 TALLY_END_DECLS
 
 #endif

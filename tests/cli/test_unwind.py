@@ -184,5 +184,22 @@ def perf_reads_an_unwound_recording():
         same(words[0], words[1], "perf's stacks")
 
 
+@test
+def g_tries_out_how_call_graphs_are_found_and_says_so():
+    argv = program("c") or skip("there is no C compiler here")
+    with scratch() as folder:
+        path = f"{folder}/data"
+        for words, how in (("-g",), None), (("--call-graph", "fp"), "fp"):
+            done = tally("record", *words, "-o", path, "--", *argv, "0.3")
+            same(done.returncode, 0, f"the status of record ({done.stderr})")
+            said = re.search(r"--call-graph (fp|dwarf)\): in a trial frame pointers found (\d+) of (\d+)", done.stderr)
+            assert bool(said) == (how is None), done.stderr
+            if said:
+                whole, all_ = int(said.group(2)), int(said.group(3))
+                same(said.group(1), "fp" if whole >= 0.95 * all_ else "dwarf", f"the choice for {whole} of {all_}")
+                with_stacks = "stack_len=" in tally("script", "-D", "-i", path).stdout
+                same(with_stacks, said.group(1) == "dwarf", "whether samples have room for a stack")
+
+
 if __name__ == "__main__":
     sys.exit(main())
