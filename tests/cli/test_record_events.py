@@ -170,10 +170,10 @@ def leader_samples_inherited():
 
 @test
 def stack_copies():
-    """--call-graph dwarf: a copy of the stack, from which perf finds the callers"""
+    """--keep-stacks: a copy of the stack, from which perf finds the callers"""
     need("perf")
     with scratch() as d:
-        record(d + "/f", "--call-graph", "dwarf,1024")
+        record(d + "/f", "--call-graph", "dwarf,1024", "--keep-stacks")
         clean(d + "/f")
         samples = ours(d + "/f")
         assert any(0 < s[2]["stack"] <= 1024 for s in samples), "no stack"
