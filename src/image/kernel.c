@@ -191,7 +191,7 @@ static void read_build_id(struct kernel *k, const char *root)
 	struct buf notes = { 0 };
 
 	if (proc_read(&notes, root, "/sys/kernel/notes", MAX_NOTES) == 0)
-		k->build_id = build_id_from_notes(notes.at, notes.len);
+		k->build_id = build_id_from_notes(notes.at, notes.len, false);
 	buf_done(&notes);
 }
 

@@ -23,9 +23,8 @@
 #include "base/sys.h"
 #include "image/module.h"
 
-#define DELETED     " (deleted)"
-#define DEBUG_FILES "/usr/lib/debug/.build-id"
-#define VDSO        "[vdso]"
+#define DELETED " (deleted)"
+#define VDSO    "[vdso]"
 
 /* Addresses above it exist in 64-bit processes only. */
 #define END_OF_32_BITS ((uint64_t)1 << 32)
@@ -35,6 +34,8 @@ struct found {
 	int fd; /* or negative: */
 	bool other_build, denied;
 	struct build_id id; /* of the other build */
+	char path[PATH_MAX];
+	struct stat st;
 };
 
 static const struct {
@@ -91,6 +92,8 @@ static bool try_file(struct found *found, const char *path, bool prove, const st
 		bool proven = (id.len && m->build_id.len) || same_inode(&st, map);
 		if (!differ && (proven || !prove)) {
 			found->fd = fd;
+			found->st = st;
+			snprintf(found->path, sizeof(found->path), "%s", path);
 			return true;
 		}
 		if (differ) {
@@ -142,17 +145,24 @@ static bool try_symfs(struct found *found, const char *path, const struct module
 	       try_file(found, full, false, m, &where->map);
 }
 
+/* The path that the file had while it existed; answers whether it is said to be deleted. */
+static bool undeleted(char path[PATH_MAX], const char *recorded)
+{
+	bool deleted = ends_in(recorded, DELETED);
+	size_t len = strlen(recorded) - (deleted ? strlen(DELETED) : 0);
+
+	snprintf(path, PATH_MAX, "%.*s", len < PATH_MAX ? (int)len : PATH_MAX, recorded);
+	return deleted;
+}
+
 static bool find_file(struct found *found, const struct module *m,
 		      const struct module_search *where)
 {
 	char path[PATH_MAX];
-	bool deleted = ends_in(m->path, DELETED);
 
 	if (m->path[0] != '/' || strlen(m->path) >= sizeof(path))
 		return false;
-	strcpy(path, m->path);
-	if (deleted)
-		path[strlen(path) - strlen(DELETED)] = '\0';
+	bool deleted = undeleted(path, m->path);
 	if (try_symfs(found, path, m, where))
 		return true;
 	if (where->pid > 0 &&
@@ -183,31 +193,52 @@ static void explain_not_found(struct module *m, const struct found *found)
 			 "no such file here: recorded in another place? Put a copy below --symfs");
 }
 
-/* Symbols that were taken out of the file, by its build-id. */
-static int add_debug_file(struct module *m, const struct module_search *where)
+/* Finds what was taken out of the module's open file. */
+static int find_debug(const struct module *m, const struct module_search *where, int fd,
+		      enum debug_part part, struct debug_file *out)
 {
-	char id[BUILD_ID_TEXT], path[PATH_MAX];
-	const char *roots[] = { where->symfs, "" };
+	char path[PATH_MAX], process[PATH_MAX];
+	struct debug_search search = {
+		.path = path,
+		.opened = m->opened,
+		.roots = { where->symfs, where->pid > 0 ? process : NULL, "" },
+		.debuginfod = where->debuginfod,
+	};
 
-	if (m->file.has_symtab || m->file.build_id.len < 2)
+	undeleted(path, m->path);
+	snprintf(process, sizeof(process), "%s/proc/%d/root", where->root ? where->root : "",
+		 where->pid);
+	return debug_file_find(out, &search, fd, part);
+}
+
+static int add_debug_symbols(struct module *m, const struct module_search *where, int fd)
+{
+	struct debug_file debug;
+
+	if (m->file.has_symtab)
 		return 0;
-	build_id_text(id, &m->file.build_id);
-	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
-		if (!roots[i])
-			continue;
-		int n = snprintf(path, sizeof(path), "%s" DEBUG_FILES "/%.2s/%s.debug", roots[i],
-				 id, id + 2);
-		if (n < 0 || (size_t)n >= sizeof(path))
-			continue;
-		int fd = sys()->open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-		if (fd < 0)
-			continue;
-		int r = elf_file_read_debug(&m->file, fd);
-		sys()->close(fd);
-		if (r == -ENOMEM)
-			return r;
-	}
-	return 0;
+	int r = find_debug(m, where, fd, DEBUG_SYMBOLS, &debug);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = elf_file_read_debug(&m->file, debug.fd);
+	debug_file_done(&debug);
+	return r == -ENOMEM ? r : 0;
+}
+
+int module_debug(const struct module *m, const struct module_search *where, struct debug_file *out)
+{
+	struct stat st;
+
+	if (!m->opened)
+		return -ENOENT;
+	int fd = sys()->open(m->opened, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0)
+		return -ENOENT;
+	int r = -ENOENT;
+	if (fstat(fd, &st) == 0 && st.st_dev == m->device && st.st_ino == m->inode)
+		r = find_debug(m, where, fd, DEBUG_DWARF, out);
+	sys()->close(fd);
+	return r;
 }
 
 static int seal(struct module *m)
@@ -238,15 +269,18 @@ static int load_file(struct module *m, const struct module_search *where)
 		explain_not_found(m, &found);
 		return 0;
 	}
-	int r = elf_file_read(&m->file, found.fd);
+	m->opened = strdup(found.path);
+	m->device = found.st.st_dev;
+	m->inode = found.st.st_ino;
+	int r = m->opened ? elf_file_read(&m->file, found.fd) : -ENOMEM;
+	if (r == 0)
+		r = add_debug_symbols(m, where, found.fd);
 	sys()->close(found.fd);
 	if (r == -ENOEXEC) {
 		elf_file_done(&m->file);
 		snprintf(m->trouble, sizeof(m->trouble), "not an ELF file, or a broken one");
 		return 0;
 	}
-	if (r == 0)
-		r = add_debug_file(m, where);
 	return r < 0 ? r : seal(m);
 }
 
@@ -286,13 +320,22 @@ static int load_vdso(struct module *m, const struct module_search *where)
 	return seal(m);
 }
 
+void module_done(struct module *m)
+{
+	elf_file_done(&m->file);
+	free(m->functions);
+	free(m->opened);
+	m->functions = NULL;
+	m->opened = NULL;
+}
+
 int module_load(struct module *m, const struct module_search *where)
 {
 	if (m->loaded)
 		return 0;
 	int r = !strcmp(m->path, VDSO) ? load_vdso(m, where) : load_file(m, where);
 	if (r < 0) {
-		elf_file_done(&m->file);
+		module_done(m);
 		return r;
 	}
 	m->loaded = true;
@@ -303,11 +346,4 @@ void module_without_file(struct module *m, const char *trouble)
 {
 	m->loaded = true;
 	snprintf(m->trouble, sizeof(m->trouble), "%s", trouble);
-}
-
-void module_done(struct module *m)
-{
-	elf_file_done(&m->file);
-	free(m->functions);
-	m->functions = NULL;
 }

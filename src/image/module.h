@@ -11,12 +11,15 @@
 #include <tally/maps.h>
 
 #include "image/build-id.h"
+#include "image/debug-file.h"
 #include "image/elf.h"
 
 struct module {
 	const char *path, *name;  /* as recorded, and for people; the owner's */
 	struct build_id build_id; /* recorded, else the file's */
 	struct elf_file file;
+	char *opened; /* path at which the file was found; NULL: it is none */
+	uint64_t device, inode;
 	const char **functions; /* by index; NULL until asked for */
 	uint32_t function_count;
 	uint64_t lookups, misses;
@@ -27,7 +30,8 @@ struct module {
 /* Where to look. */
 struct module_search {
 	const char *root, *symfs;
-	int32_t pid; /* that had it mapped so: */
+	bool debuginfod; /* ask servers too */
+	int32_t pid;     /* that had it mapped so: */
 	struct tally_mapping map;
 };
 
@@ -36,6 +40,12 @@ struct module_search {
  * The second and later calls do nothing.
  */
 int module_load(struct module *m, const struct module_search *where);
+
+/*
+ * Opens the file with the module's DWARF, once it is loaded. Errors: -ENOENT: there is none here, or
+ * the module's file is gone since; -ENOMEM.
+ */
+int module_debug(const struct module *m, const struct module_search *where, struct debug_file *out);
 
 /* A module that is no file and has no symbols, and why. */
 void module_without_file(struct module *m, const char *trouble);

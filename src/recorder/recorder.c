@@ -218,7 +218,7 @@ static int add_kernel_build_id(struct tally_recorder *r)
 	struct build_id id = { 0 };
 
 	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) == 0 && notes.len)
-		id = build_id_from_notes(notes.at, notes.len);
+		id = build_id_from_notes(notes.at, notes.len, false);
 	buf_done(&notes);
 	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
 					      id.bytes, id.len)
