@@ -68,7 +68,7 @@ int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
 	}
 	l->profile = profile;
 	l->sideband.maps = maps;
-	l->symbolizer = symbolizer;
+	l->symbolizer = l->sideband.symbolizer = symbolizer;
 	*out = l;
 	return 0;
 }

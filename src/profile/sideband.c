@@ -6,6 +6,8 @@
 
 #include "profile/sideband.h"
 
+#define KSYMBOL_GONE 1u /* PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER */
+
 struct task *sideband_task(struct sideband *s, int32_t id)
 {
 	uint32_t *known = map64_at(&s->task_of, (uint32_t)id);
@@ -45,6 +47,14 @@ static int tolerate(struct sideband *s, int r)
 	return 0;
 }
 
+void tell_clock(struct tally_symbolizer *symbolizer, const struct tally_reader *reader)
+{
+	const struct tally_reader_event *e = tally_reader_event(reader, 0);
+	bool known = e && e->attr.flags & TALLY_ATTR_USE_CLOCKID;
+
+	tally_symbolizer_clock(symbolizer, known ? (uint32_t)e->attr.clockid : UINT32_MAX);
+}
+
 static uint64_t side_band_time(const struct tally_record *rec)
 {
 	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
@@ -73,6 +83,24 @@ static int push_mmap(struct sideband *s, const struct tally_record *rec)
 	uint64_t time = side_band_time(rec);
 	int r = tally_maps_add(s->maps, pid, time, &map);
 	return r < 0 ? tolerate(s, r) : maps_changed(s, pid, time);
+}
+
+/* Functions that the kernel makes while it runs. */
+static int push_ksymbol(struct sideband *s, const struct tally_record *rec)
+{
+	const struct tally_record_ksymbol *k = &rec->ksymbol;
+	uint64_t time = side_band_time(rec), end = k->addr + k->len;
+	const struct tally_mapping map = {
+		.start = k->addr,
+		.end = end,
+		.path = k->name,
+		.flags = TALLY_MAPPING_SYMBOL,
+	};
+	bool gone = k->flags & KSYMBOL_GONE;
+	int r = gone ? tally_maps_remove(s->maps, TALLY_MAPS_KERNEL, time, k->addr, end)
+		     : tally_maps_add(s->maps, TALLY_MAPS_KERNEL, time, &map);
+
+	return r < 0 ? tolerate(s, r) : maps_changed(s, TALLY_MAPS_KERNEL, time);
 }
 
 static int push_comm(struct sideband *s, const struct tally_record *rec)
@@ -116,6 +144,8 @@ int sideband_push(struct sideband *s, const struct tally_record *rec)
 	case TALLY_RECORD_MMAP:
 	case TALLY_RECORD_MMAP2:
 		return push_mmap(s, rec);
+	case TALLY_RECORD_KSYMBOL:
+		return push_ksymbol(s, rec);
 	case TALLY_RECORD_COMM:
 		return push_comm(s, rec);
 	case TALLY_RECORD_FORK:
@@ -138,6 +168,10 @@ int sideband_epoch(struct sideband *s, int32_t pid, uint64_t time, struct epoch 
 	if (!task)
 		return -ENOMEM;
 	out->process = changes_epoch(&task->maps, time);
+	int64_t made = tally_symbolizer_epoch(s->symbolizer, pid, time);
+	if (made < 0)
+		return (int)made;
+	out->process += (uint32_t)made;
 	return 0;
 }
 
