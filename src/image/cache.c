@@ -21,7 +21,6 @@
 #define CONTENT_MARK 0x65646f63u
 #define CONTENT_LEN  20
 
-#define FNV_START 0xcbf29ce484222325u
 #define FNV_PRIME 0x100000001b3u
 
 static const char *const kind_names[] = {
@@ -57,9 +56,18 @@ bool cache_path(char path[PATH_MAX], const char *folder, enum cache_kind kind,
 	return n > 0 && n < PATH_MAX;
 }
 
+uint64_t cache_hash(uint64_t hash, const void *bytes, size_t len)
+{
+	const unsigned char *at = bytes;
+
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ at[i]) * FNV_PRIME;
+	return hash;
+}
+
 bool cache_content_id(struct build_id *out, int fd, uint64_t len)
 {
-	uint64_t hash = FNV_START;
+	uint64_t hash = CACHE_HASH_START;
 	unsigned char piece[PIECE];
 
 	for (uint64_t at = 0; at < len;) {
@@ -67,8 +75,7 @@ bool cache_content_id(struct build_id *out, int fd, uint64_t len)
 		ssize_t n = sys()->pread(fd, piece, want, (off_t)at);
 		if (n <= 0)
 			return false;
-		for (ssize_t i = 0; i < n; i++)
-			hash = (hash ^ piece[i]) * FNV_PRIME;
+		hash = cache_hash(hash, piece, (size_t)n);
 		at += (uint64_t)n;
 	}
 	*out = (struct build_id){ .len = CONTENT_LEN };
@@ -127,8 +134,6 @@ static int keep(const char *folder, enum cache_kind kind, const struct build_id 
 
 	if (!cache_path(path, folder, kind, id))
 		return -ENAMETOOLONG;
-	if (access(path, F_OK) == 0)
-		return 0;
 	int n = snprintf(aside, sizeof(aside), "%s.XXXXXX", path);
 	int r = n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : make_folders(path);
 	if (r < 0)
@@ -148,11 +153,15 @@ static int keep(const char *folder, enum cache_kind kind, const struct build_id 
 int cache_keep(const char *folder, enum cache_kind kind, const struct build_id *id, int fd,
 	       uint64_t len)
 {
+	char path[PATH_MAX];
+
+	if (cache_path(path, folder, kind, id) && access(path, F_OK) == 0)
+		return 0;
 	return keep(folder, kind, id, fd, NULL, len);
 }
 
-int cache_keep_bytes(const char *folder, enum cache_kind kind, const struct build_id *id,
-		     const void *bytes, size_t len)
+int cache_replace(const char *folder, enum cache_kind kind, const struct build_id *id,
+		  const void *bytes, size_t len)
 {
 	return keep(folder, kind, id, -1, bytes, len);
 }

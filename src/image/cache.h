@@ -38,8 +38,12 @@ uint64_t cache_content_len(const struct build_id *id);
  */
 int cache_keep(const char *folder, enum cache_kind kind, const struct build_id *id, int fd,
 	       uint64_t len);
-/* Likewise, of bytes in memory. */
-int cache_keep_bytes(const char *folder, enum cache_kind kind, const struct build_id *id,
-		     const void *bytes, size_t len);
+/* Keeps bytes in memory, in place of what was there. */
+int cache_replace(const char *folder, enum cache_kind kind, const struct build_id *id,
+		  const void *bytes, size_t len);
+
+/* A hash that stays the same between versions (FNV-1a), of bytes behind others. */
+#define CACHE_HASH_START 0xcbf29ce484222325u
+uint64_t cache_hash(uint64_t before, const void *bytes, size_t len);
 
 #endif

@@ -369,7 +369,13 @@ static int load_kernel(struct tally_symbolizer *s, const struct tally_mapping *m
 	}
 	if (!recorded.build_id.len && map && map->build_id_len)
 		recorded.build_id = build_id_from(map->build_id, map->build_id_len);
-	int r = kernel_load(&s->kernel, s->opts.root, &recorded);
+	const struct file_search where = {
+		.root = s->opts.root,
+		.symfs = s->opts.symfs,
+		.cache = s->opts.cache,
+		.debuginfod = s->opts.flags & TALLY_SYMBOLIZER_DEBUGINFOD,
+	};
+	int r = kernel_load(&s->kernel, &where, &recorded);
 	size_t count = s->kernel.symtab.symbols.count;
 	if (r == 0 && count) {
 		s->kernel_functions = calloc(count, sizeof(*s->kernel_functions));
@@ -382,23 +388,36 @@ static int load_kernel(struct tally_symbolizer *s, const struct tally_mapping *m
 }
 
 /* "[name]" of a kernel mapping: a module's may be recorded as its file, .../net-x.ko.xz. */
-static uint32_t module_of_kernel(struct tally_symbolizer *s, const struct tally_mapping *map)
+static const char *kernel_module_name(char room[256], const struct tally_mapping *map)
 {
-	char name[256] = "[";
 	const char *slash = strrchr(map->path, '/');
 
 	if (!strncmp(map->path, KERNEL_NAME, strlen(KERNEL_NAME)))
-		return module_by_name(s, KERNEL_NAME, s->kernel.trouble);
+		return KERNEL_NAME;
 	if (!slash)
-		return module_by_name(s, map->path, s->kernel.trouble);
-	size_t len = strcspn(slash + 1, ".");
-	if (len > sizeof(name) - 3)
-		len = sizeof(name) - 3;
-	memcpy(name + 1, slash + 1, len);
-	memcpy(name + 1 + len, "]", 2);
-	for (char *p = name; (p = strchr(p, '-'));)
+		return map->path;
+	snprintf(room, 256, "[%.*s]", (int)strcspn(slash + 1, "."), slash + 1);
+	for (char *p = room; (p = strchr(p, '-'));)
 		*p = '_';
-	return module_by_name(s, name, s->kernel.trouble);
+	return room;
+}
+
+/*
+ * The function at an address. Of a kernel that was kept a module may have lain elsewhere: that it was
+ * here the recording must say.
+ */
+static uint32_t function_in_kernel(const struct kernel *k, uint64_t address,
+				   const struct tally_mapping *map)
+{
+	uint32_t index = kernel_find(k, address);
+	char room[256];
+
+	if (index == SYMTAB_NONE || !k->kept)
+		return index;
+	const char *module = kernel_module(k, index);
+	if (!strcmp(module, KERNEL_NAME) || (map && !strcmp(kernel_module_name(room, map), module)))
+		return index;
+	return SYMTAB_NONE;
 }
 
 /* What tally_symbolizer_module() tells of it. */
@@ -417,11 +436,12 @@ static uint32_t module_of_address(struct tally_symbolizer *s, uint32_t function,
 				  const struct tally_mapping *map)
 {
 	const struct kernel *k = &s->kernel;
+	char room[256];
 
 	if (function != SYMTAB_NONE)
 		return module_by_name(s, kernel_module(k, function), "");
 	if (map)
-		return module_of_kernel(s, map);
+		return module_by_name(s, kernel_module_name(room, map), k->trouble);
 	/* No mapping was recorded, and without symbols nobody knows where the kernel is. */
 	if (k->trouble[0])
 		return module_by_name(s, KERNEL_NAME, k->trouble);
@@ -466,7 +486,7 @@ static int name_kernel(struct tally_symbolizer *s, uint32_t mapping, struct tall
 	if (r < 0)
 		return r;
 	out->module_address = out->offset = out->address - k->delta;
-	uint32_t index = kernel_find(k, out->address);
+	uint32_t index = function_in_kernel(k, out->address, mapping ? &map : NULL);
 	uint32_t module = module_of_address(s, index, mapping ? &map : NULL);
 	if (!module)
 		return -ENOMEM;

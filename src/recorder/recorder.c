@@ -20,8 +20,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/proc.h"
-#include "image/build-id.h"
+#include "image/kernel.h"
 #include "recorder/drain.h"
 #include "recorder/stolen.h"
 #include "recorder/synth.h"
@@ -42,9 +41,6 @@
 	(TALLY_SAMPLER_NO_INHERIT | TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_USE_CLOCKID | \
 	 TALLY_SAMPLER_DATA | TALLY_SAMPLER_NAMESPACES | TALLY_SAMPLER_CGROUPS |           \
 	 TALLY_SAMPLER_BPF | TALLY_SAMPLER_TEXT_POKES | TALLY_SAMPLER_NO_STOP)
-
-/* The kernel's build-id is in an ELF note of a few hundred bytes. */
-#define NOTES_LIMIT 65536
 
 struct tally_recorder {
 	struct tally_sampler *sampler;
@@ -214,12 +210,8 @@ static int add_events(struct tally_recorder *r, const struct tally_sampler *samp
 
 static int add_kernel_build_id(struct tally_recorder *r)
 {
-	struct buf notes = { 0 };
-	struct build_id id = { 0 };
+	struct build_id id = kernel_build_id(r->opts.root);
 
-	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) == 0 && notes.len)
-		id = build_id_from_notes(notes.at, notes.len, false);
-	buf_done(&notes);
 	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
 					      id.bytes, id.len)
 		      : 0;
