@@ -40,6 +40,13 @@ enum tally_recorder_flags {
 	TALLY_RECORDER_SIDE_BAND = 1u << 3,
 	/* Start leaves the events disabled: tally_recorder_enable() enables them. With SIDE_BAND. */
 	TALLY_RECORDER_DISABLED = 1u << 4,
+	/*
+	 * Finish keeps in a folder what will be gone when somebody reports: mapped files that are not
+	 * at their path here (of containers, or deleted), perf maps and jitdumps, the vdso, and where
+	 * samples were taken in the kernel its symbols. By build-id, 1 GiB at most, the oldest files
+	 * giving place. That something cannot be kept is no error.
+	 */
+	TALLY_RECORDER_KEEP = 1u << 5,
 };
 
 struct tally_recorder_opts {
@@ -64,6 +71,9 @@ struct tally_recorder_opts {
 	const struct tally_sampler_opts *sampler;
 	uint32_t compress; /* likewise: a level of zstd, 0: none */
 	uint32_t reserved;
+	/* With TALLY_RECORDER_KEEP: the folder; NULL: $XDG_CACHE_HOME/tally or ~/.cache/tally.
+	 * Borrowed until open returns. */
+	const char *cache;
 };
 
 /* What a recording came to. */

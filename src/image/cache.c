@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/proc.h"
 #include "base/sys.h"
+#include "base/vec.h"
 #include "image/cache.h"
 
 #define FOLDER_MODE 0700
@@ -150,18 +152,89 @@ static int keep(const char *folder, enum cache_kind kind, const struct build_id 
 	return r;
 }
 
-int cache_keep(const char *folder, enum cache_kind kind, const struct build_id *id, int fd,
-	       uint64_t len)
+static bool is_kept(const char *folder, enum cache_kind kind, const struct build_id *id)
 {
 	char path[PATH_MAX];
 
-	if (cache_path(path, folder, kind, id) && access(path, F_OK) == 0)
-		return 0;
-	return keep(folder, kind, id, fd, NULL, len);
+	return cache_path(path, folder, kind, id) && access(path, F_OK) == 0;
+}
+
+int cache_keep(const char *folder, enum cache_kind kind, const struct build_id *id, int fd,
+	       uint64_t len)
+{
+	return is_kept(folder, kind, id) ? 0 : keep(folder, kind, id, fd, NULL, len);
+}
+
+int cache_keep_bytes(const char *folder, enum cache_kind kind, const struct build_id *id,
+		     const void *bytes, size_t len)
+{
+	return is_kept(folder, kind, id) ? 0 : keep(folder, kind, id, -1, bytes, len);
 }
 
 int cache_replace(const char *folder, enum cache_kind kind, const struct build_id *id,
 		  const void *bytes, size_t len)
 {
 	return keep(folder, kind, id, -1, bytes, len);
+}
+
+struct kept_file {
+	char path[PATH_MAX];
+	uint64_t size;
+	struct timespec time;
+};
+
+static int compare_ages(const void *a, const void *b)
+{
+	const struct kept_file *const *x = a, *const *y = b;
+	const struct timespec *s = &(*x)->time, *t = &(*y)->time;
+
+	if (s->tv_sec != t->tv_sec)
+		return s->tv_sec < t->tv_sec ? -1 : 1;
+	return s->tv_nsec < t->tv_nsec ? -1 : s->tv_nsec > t->tv_nsec;
+}
+
+struct kept_files {
+	VEC(struct kept_file *) list;
+	uint64_t size;
+};
+
+static void list_kind(struct kept_files *out, const char *folder, enum cache_kind kind)
+{
+	struct proc_names names = { 0 };
+	char path[PATH_MAX];
+	struct stat st;
+	int n = snprintf(path, sizeof(path), "/%s", kind_names[kind]);
+
+	if (n < 0 || proc_list_names(&names, folder, path) < 0)
+		return;
+	for (size_t i = 0; i < names.count; i++) {
+		n = snprintf(path, sizeof(path), "%s/%s/%s", folder, kind_names[kind], names.at[i]);
+		if (n < 0 || n >= PATH_MAX || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+			continue;
+		struct kept_file *file = vec_reserve(&out->list, 1) ? malloc(sizeof(*file)) : NULL;
+		if (!file)
+			break;
+		memcpy(file->path, path, (size_t)n + 1);
+		file->size = (uint64_t)st.st_size;
+		file->time = st.st_mtim;
+		out->list.at[out->list.count++] = file;
+		out->size += file->size;
+	}
+	proc_names_done(&names);
+}
+
+void cache_trim(const char *folder)
+{
+	struct kept_files files = { 0 };
+
+	for (size_t kind = 0; kind < ARRAY_SIZE(kind_names); kind++)
+		list_kind(&files, folder, kind);
+	if (files.size > CACHE_LIMIT)
+		qsort(files.list.at, files.list.count, sizeof(*files.list.at), compare_ages);
+	vec_each (&files.list, file) {
+		if (files.size > CACHE_LIMIT && unlink((*file)->path) == 0)
+			files.size -= (*file)->size;
+		free(*file);
+	}
+	vec_done(&files.list);
 }

@@ -38,9 +38,16 @@ uint64_t cache_content_len(const struct build_id *id);
  */
 int cache_keep(const char *folder, enum cache_kind kind, const struct build_id *id, int fd,
 	       uint64_t len);
+/* Likewise, of bytes in memory. */
+int cache_keep_bytes(const char *folder, enum cache_kind kind, const struct build_id *id,
+		     const void *bytes, size_t len);
 /* Keeps bytes in memory, in place of what was there. */
 int cache_replace(const char *folder, enum cache_kind kind, const struct build_id *id,
 		  const void *bytes, size_t len);
+
+/* Removes the oldest files until they have CACHE_LIMIT bytes together at most. */
+#define CACHE_LIMIT ((uint64_t)1 << 30)
+void cache_trim(const char *folder);
 
 /* A hash that stays the same between versions (FNV-1a), of bytes behind others. */
 #define CACHE_HASH_START 0xcbf29ce484222325u

@@ -26,10 +26,16 @@ int file_open_regular(const char *path, struct stat *st)
 	return fd;
 }
 
-static bool same_inode(const struct stat *st, const struct tally_mapping *map)
+/*
+ * overlayfs, of which containers are made, and btrfs show files under a device of their own (major
+ * 0), where the kernel may have recorded the one beneath.
+ */
+bool file_is_mapped_one(const struct stat *st, const struct tally_mapping *map)
 {
-	return map->inode && st->st_ino == map->inode && major(st->st_dev) == map->dev_major &&
-	       minor(st->st_dev) == map->dev_minor;
+	bool same_device = major(st->st_dev) == map->dev_major &&
+			   minor(st->st_dev) == map->dev_minor;
+
+	return map->inode && st->st_ino == map->inode && (same_device || !major(st->st_dev));
 }
 
 /* Opens a file that is not of another build than recorded; with `prove`, one that is known to be the
@@ -45,7 +51,8 @@ static bool try_file(struct file_found *found, const char *path, bool prove,
 		return false;
 	struct build_id id = elf_build_id(fd);
 	bool differ = build_ids_differ(&id, &where->build_id);
-	bool proven = build_ids_match(&id, &where->build_id) || same_inode(&st, &where->map);
+	bool proven = build_ids_match(&id, &where->build_id) ||
+		      file_is_mapped_one(&st, &where->map);
 	if (!differ && (proven || !prove)) {
 		found->fd = fd;
 		found->st = st;

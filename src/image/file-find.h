@@ -36,6 +36,9 @@ struct file_found {
 	struct stat st;
 };
 
+/* Whether it has the inode of the mapped file. */
+bool file_is_mapped_one(const struct stat *st, const struct tally_mapping *map);
+
 /* Opens the mapped file. false: `out` tells why not. */
 bool file_find(struct file_found *out, const struct file_search *where);
 

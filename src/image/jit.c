@@ -24,6 +24,11 @@
 
 /* ---- where the files are ---- */
 
+void jit_perf_map_path(char out[64], int32_t pid)
+{
+	snprintf(out, 64, "/tmp/perf-%d.map", pid);
+}
+
 /* The pid that a process has in its own namespace, by which it calls its perf map. */
 static int32_t own_pid(const struct file_search *where)
 {
@@ -91,16 +96,17 @@ static int open_cached(const struct file_search *where, struct stat *st)
 	return open_content(path, where, st);
 }
 
-static int open_perf_map(const struct file_search *where, const char *recorded, struct stat *st)
+int jit_open_perf_map(const struct file_search *where, struct stat *st)
 {
-	char path[PATH_MAX], root[PATH_MAX], name[64];
+	char path[PATH_MAX], root[PATH_MAX], recorded[64], name[64];
 	int32_t own = own_pid(where);
 	int fd = -ENOENT;
 
+	jit_perf_map_path(recorded, where->pid);
+	jit_perf_map_path(name, own);
 	if (where->symfs && proc_path(path, sizeof(path), where->symfs, recorded) == 0)
 		fd = open_content(path, where, st);
 	file_process_root(root, where);
-	snprintf(name, sizeof(name), "/tmp/perf-%d.map", own);
 	if (fd < 0 && proc_path(path, sizeof(path), root, name) == 0)
 		fd = open_content(path, where, st);
 	/* Of a process in another namespace this would be somebody else's. */
@@ -134,7 +140,7 @@ static int open_source(struct jit *j, int32_t pid, const struct jit_source *s, s
 	where.pid = pid;
 	where.build_id = builds_get(j->builds, s->path, pid);
 	if (!s->mapping)
-		return open_perf_map(&where, s->path, st);
+		return jit_open_perf_map(&where, st);
 	maps_mapping(j->maps, s->mapping, &where.map);
 	return open_dump(&where, st);
 }
@@ -193,7 +199,7 @@ static bool find_sources(struct jit *j, struct jit_process *p, int32_t pid)
 	bool ok = true;
 
 	if (!p->sources.count) {
-		snprintf(path, sizeof(path), "/tmp/perf-%d.map", pid);
+		jit_perf_map_path(path, pid);
 		ok = add_source(p, path, 0);
 	}
 	while (ok && (dump = maps_jitdump(j->maps, pid, &p->dumps_seen))) {

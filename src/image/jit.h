@@ -51,4 +51,9 @@ int64_t jit_epoch(struct jit *j, int32_t pid, uint64_t time);
 
 void jit_done(struct jit *j);
 
+/* What a process of that pid calls its perf map. */
+void jit_perf_map_path(char out[64], int32_t pid);
+/* Opens the perf map of the process where->pid: its fd and state, or a negative errno. */
+int jit_open_perf_map(const struct file_search *where, struct stat *st);
+
 #endif

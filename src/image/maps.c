@@ -356,7 +356,7 @@ static uint32_t add_path(struct tally_maps *m, const struct tally_mapping *map)
 }
 
 /* "jit-PID.dump": a process maps it so that recorders see its path (jitdump-specification.txt). */
-static bool is_jitdump(const char *path)
+bool maps_is_jitdump(const char *path)
 {
 	const char *name = strrchr(path, '/');
 	size_t digits = name && !strncmp(name, "/jit-", 5) ? strspn(name + 5, "0123456789") : 0;
@@ -399,7 +399,7 @@ static int add_mapping(struct tally_maps *m, int32_t pid, uint64_t time,
 		.pid = pid,
 		.gone = gone,
 	};
-	if (is_jitdump(m->paths.at[path_id].path)) {
+	if (maps_is_jitdump(m->paths.at[path_id].path)) {
 		uint32_t *dump = vec_push(&m->dumps);
 		if (!dump)
 			return -ENOMEM;

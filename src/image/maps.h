@@ -20,6 +20,8 @@ int32_t maps_owner(const struct tally_maps *maps, uint32_t number);
 /* Whether that was TALLY_MAPS_KERNEL. */
 bool maps_is_kernel(const struct tally_maps *maps, uint32_t number);
 
+/* Whether a file is a jitdump by its name. */
+bool maps_is_jitdump(const char *path);
 /* The next mapping of a jitdump by that process, from `*from` on, which begins with 0. 0: none. */
 uint32_t maps_jitdump(const struct tally_maps *maps, int32_t pid, size_t *from);
 

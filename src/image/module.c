@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/sys.h"
+#include "image/cache.h"
 #include "image/module.h"
 
 #define VDSO "[vdso]"
@@ -169,25 +170,65 @@ static size_t image_size(const ElfW(Ehdr) * head)
 	return size;
 }
 
-/* Every process of this kernel has the same vdso as we have, but for those of another word size. */
-static int load_vdso(struct module *m, const struct file_search *where)
+const void *module_vdso(size_t *size)
 {
 	unsigned long at = getauxval(AT_SYSINFO_EHDR);
-
-	if (!at || (sizeof(long) == 8) != (where->map.start >= END_OF_32_BITS)) {
-		snprintf(m->trouble, sizeof(m->trouble), "the vdso of a 32-bit program");
-		return 0;
-	}
 	const ElfW(Ehdr) *image = (const void *)at; /* NOLINT: the kernel says where it is */
-	int r = elf_file_read_memory(&m->file, image, image_size(image));
+
+	*size = image ? image_size(image) : 0;
+	return image;
+}
+
+/* That of another kernel, which a recording kept. -ENOENT: none did. */
+static int load_kept_vdso(struct module *m, const struct file_search *where)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!where->cache || !cache_path(path, where->cache, CACHE_PROGRAM, &m->build_id))
+		return -ENOENT;
+	int fd = file_open_regular(path, &st);
+	if (fd < 0)
+		return -ENOENT;
+	int r = elf_file_read(&m->file, fd);
+	sys()->close(fd);
+	if (r == 0 && !build_ids_match(&m->file.build_id, &m->build_id))
+		r = -ENOENT;
+	return r;
+}
+
+/* Every process of this kernel has the same vdso as we have, but for those of another word size. */
+static int load_own_vdso(struct module *m, const struct file_search *where)
+{
+	size_t size;
+	const void *image = module_vdso(&size);
+
+	if (!image || (sizeof(long) == 8) != (where->map.start >= END_OF_32_BITS)) {
+		snprintf(m->trouble, sizeof(m->trouble), "the vdso of a 32-bit program");
+		return -ENOENT;
+	}
+	int r = elf_file_read_memory(&m->file, image, size);
+	if (r == -ENOMEM || (r == 0 && !build_ids_differ(&m->file.build_id, &m->build_id)))
+		return r;
+	snprintf(m->trouble, sizeof(m->trouble), "the vdso of another kernel than the running one");
+	return -ENOENT;
+}
+
+static int load_vdso(struct module *m, const struct file_search *where)
+{
+	int r = load_own_vdso(m, where);
+
+	if (r < 0 && r != -ENOMEM) {
+		elf_file_done(&m->file);
+		r = load_kept_vdso(m, where);
+	}
 	if (r == -ENOMEM)
 		return r;
-	if (r < 0 || build_ids_differ(&m->file.build_id, &m->build_id)) {
+	if (r < 0) {
 		elf_file_done(&m->file);
-		snprintf(m->trouble, sizeof(m->trouble),
-			 "the vdso of another kernel than the running one");
 		return 0;
 	}
+	m->trouble[0] = '\0';
 	m->file.has_symtab = true; /* it exports all that it has */
 	return seal(m);
 }

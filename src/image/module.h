@@ -7,6 +7,7 @@
 #define IMAGE_MODULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "image/build-id.h"
@@ -38,6 +39,9 @@ int module_load(struct module *m, const struct file_search *where);
  * the module's file is gone since; -ENOMEM.
  */
 int module_debug(const struct module *m, const struct file_search *where, struct debug_file *out);
+
+/* The vdso of this process, which is that of all. NULL: the kernel gives none. */
+const void *module_vdso(size_t *size);
 
 /* A module that is no file and has no symbols, and why. */
 void module_without_file(struct module *m, const char *trouble);

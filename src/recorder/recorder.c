@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "image/cache.h"
 #include "image/kernel.h"
 #include "recorder/drain.h"
 #include "recorder/stolen.h"
@@ -34,7 +35,8 @@
 
 #define SAMPLING_FLAGS \
 	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
-#define KNOWN_FLAGS (SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED)
+#define KNOWN_FLAGS \
+	(SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED | TALLY_RECORDER_KEEP)
 
 /* What the sampler of the side-band is asked for as that of the events is. */
 #define SIDE_FLAGS                                                                         \
@@ -57,7 +59,8 @@ struct tally_recorder {
 	struct tallier seen;
 	struct drain drain;
 	struct stolen stolen_before;
-	char *path; /* of the file, for messages */
+	char *path;  /* of the file, for messages */
+	char *cache; /* folder; NULL: nothing is kept */
 	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
 	uint64_t bytes_before; /* in the files before this one */
 	bool overwrite;        /* the samples are in the rings, and in the file when that ends */
@@ -303,6 +306,17 @@ static int describe_waiting(struct tally_recorder *r, struct tally_error *err)
 	return ret < 0 ? ret : synth_namespaces(&r->synth, r->target.id, r->target.id, err);
 }
 
+/* Where no home is known nothing is kept: that is no reason not to record. */
+static int find_cache(struct tally_recorder *r, struct tally_error *err)
+{
+	char folder[PATH_MAX];
+
+	if (!(r->opts.flags & TALLY_RECORDER_KEEP) || (!r->opts.cache && !cache_folder(folder)))
+		return 0;
+	r->cache = strdup(r->opts.cache ? r->opts.cache : folder);
+	return r->cache ? 0 : error_nomem(err, "a recorder");
+}
+
 int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
 			const struct tally_target *target, const struct tally_recorder_opts *opts,
 			struct tally_error *err)
@@ -321,6 +335,9 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		ret = error_nomem(err, "a recorder");
 		goto fail;
 	}
+	ret = find_cache(r, err);
+	if (ret < 0)
+		goto fail;
 	r->events = events;
 	r->target = *target;
 	r->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -533,7 +550,15 @@ static int add_features(struct tally_recorder *r)
 	if (r->seen.first_time)
 		ret = tally_writer_feature(r->writer, TALLY_FEATURE_SAMPLE_TIME, span,
 					   sizeof(span));
-	return ret < 0 ? ret : modules_write(&r->seen.modules, r->writer, r->opts.root);
+	if (ret < 0)
+		return ret;
+	/* What cannot be kept is missed later, if at all; the recording is as good without. */
+	if (r->cache && r->seen.kernel)
+		kernel_keep(r->opts.root, r->cache);
+	ret = modules_write(&r->seen.modules, r->writer, r->opts.root, r->cache);
+	if (r->cache)
+		cache_trim(r->cache);
+	return ret;
 }
 
 /* The file as it stays: with all that has come, and its features. On a full disk there may be room
@@ -614,5 +639,6 @@ void tally_recorder_close(struct tally_recorder *r)
 	synth_done(&r->synth);
 	tallier_done(&r->seen);
 	free(r->path);
+	free(r->cache);
 	free(r);
 }
