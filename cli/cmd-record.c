@@ -182,6 +182,8 @@ static int open_recorder(struct job *s, struct tally_error *err)
 		return status;
 	if (!record_level(&s->o, &opts.compress))
 		return EXIT_USAGE;
+	if (!s->o.no_cache)
+		opts.flags |= TALLY_RECORDER_KEEP;
 	/* Events that may be off for a while leave it to another to tell what is mapped. */
 	if (s->schedule.starts_off || s->o.control)
 		opts.flags |= TALLY_RECORDER_SIDE_BAND;

@@ -71,6 +71,8 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 	filters->query.size = sizeof(filters->query);
 	if (!span_read(&span, filters->time, command))
 		return EXIT_USAGE;
+	if (filters->debuginfod)
+		opts.symbolizer_flags |= TALLY_SYMBOLIZER_DEBUGINFOD;
 	opts.from = span.from;
 	opts.to = span.to;
 	opts.relative = span.relative;

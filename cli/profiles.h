@@ -11,6 +11,7 @@
 
 struct filters {
 	const char *input, *time, *symfs;
+	bool debuginfod;
 	struct tally_query_opts query; /* its size is set by profiles_load */
 };
 
@@ -27,9 +28,11 @@ struct filters {
 		{ 0,         "time",                                                                 \
 		  "FROM,TO", "only this time, in seconds; +1.5 counts from the first sample",        \
 		  ARG_TEXT,  &(f)->time },                                                           \
+		{ 0,        "symfs",    "FOLDER", "look for programs and libraries below it first",  \
+		  ARG_TEXT, &(f)->symfs },                                                           \
 	{                                                                                            \
-		0, "symfs", "FOLDER", "look for programs and libraries below it first", ARG_TEXT,    \
-			&(f)->symfs                                                                  \
+		0, "debuginfod", NULL, "ask the servers in $DEBUGINFOD_URLS for missing symbols",    \
+			ARG_FLAG, &(f)->debuginfod                                                   \
 	}
 
 /* A module without symbols, or without unwind tables. */

@@ -22,7 +22,7 @@ struct record_options {
 	double duration;
 	bool graph, any_branch, data, phys_data, data_page_size, code_page_size, raw, weight;
 	bool stat, timestamp, switch_events, namespaces, all_cgroups;
-	bool overwrite, no_inherit, no_stop, keep_stacks, quiet, verbose;
+	bool overwrite, no_inherit, no_stop, keep_stacks, no_cache, quiet, verbose;
 };
 
 /* Parses; `*left` becomes what follows the options, NULL when all is said and the answer counts. */

@@ -48,6 +48,13 @@ enum tally_recorder_flags {
 	 * Not with TALLY_SAMPLER_OVERWRITE, where samples stay as they are.
 	 */
 	TALLY_RECORDER_UNWIND = 1u << 5,
+	/*
+	 * Finish keeps in a folder what will be gone when somebody reports: mapped files that are not
+	 * at their path here (of containers, or deleted), perf maps and jitdumps, the vdso, and where
+	 * samples were taken in the kernel its symbols. By build-id, 1 GiB at most, the oldest files
+	 * giving place. That something cannot be kept is no error.
+	 */
+	TALLY_RECORDER_KEEP = 1u << 6,
 };
 
 /* What came of stacks that were unwound. */
@@ -79,6 +86,9 @@ struct tally_recorder_opts {
 	const struct tally_sampler_opts *sampler;
 	uint32_t compress; /* likewise: a level of zstd, 0: none */
 	uint32_t reserved;
+	/* With TALLY_RECORDER_KEEP: the folder; NULL: $XDG_CACHE_HOME/tally or ~/.cache/tally.
+	 * Borrowed until open returns. */
+	const char *cache;
 };
 
 /* What a recording came to. */

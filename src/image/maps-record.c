@@ -2,6 +2,8 @@
 /* Side-band records into maps. */
 #include <tally/maps.h>
 
+#define KSYMBOL_GONE 1u /* PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER */
+
 static uint64_t time_of(const struct tally_record *rec)
 {
 	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
@@ -30,6 +32,24 @@ static int push_mmap(struct tally_maps *maps, const struct tally_record *rec)
 	return r < 0 ? r : 1;
 }
 
+/* Functions that the kernel makes while it runs. */
+static int push_ksymbol(struct tally_maps *maps, const struct tally_record *rec)
+{
+	const struct tally_record_ksymbol *k = &rec->ksymbol;
+	uint64_t end = k->addr + k->len;
+	const struct tally_mapping map = {
+		.start = k->addr,
+		.end = end,
+		.path = k->name,
+		.flags = TALLY_MAPPING_SYMBOL,
+	};
+	int r = k->flags & KSYMBOL_GONE
+			? tally_maps_remove(maps, TALLY_MAPS_KERNEL, time_of(rec), k->addr, end)
+			: tally_maps_add(maps, TALLY_MAPS_KERNEL, time_of(rec), &map);
+
+	return r < 0 ? r : 1;
+}
+
 static int push_fork(struct tally_maps *maps, const struct tally_record *rec)
 {
 	const struct tally_record_task *t = &rec->task;
@@ -50,6 +70,8 @@ int tally_maps_push(struct tally_maps *maps, const struct tally_record *rec)
 	case TALLY_RECORD_MMAP:
 	case TALLY_RECORD_MMAP2:
 		return push_mmap(maps, rec);
+	case TALLY_RECORD_KSYMBOL:
+		return push_ksymbol(maps, rec);
 	case TALLY_RECORD_COMM:
 		r = tally_maps_comm(maps, c->pid, c->tid, time_of(rec), c->comm, c->exec);
 		return r < 0 ? r : 1;

@@ -44,16 +44,15 @@ static int known_build_id(struct unwind_modules *m, const struct tally_mapping *
 /* The mapped file, or a negative errno. The symbolizer looks for it in the same way. */
 static int open_file(struct unwind_modules *m, int32_t pid, const struct tally_mapping *map)
 {
-	struct module module = { .path = map->path };
-	const struct module_search where = {
+	struct file_search where = {
 		.root = m->root,
 		.symfs = m->symfs,
 		.pid = pid,
 		.map = *map,
 	};
-	int r = known_build_id(m, map, &module.build_id);
+	int r = known_build_id(m, map, &where.build_id);
 
-	return r < 0 ? r : module_open(&module, &where);
+	return r < 0 ? r : module_open(map->path, &where);
 }
 
 /* Why its stacks will be broken. */

@@ -18,6 +18,7 @@
 #include "profile/group-reads.h"
 #include "profile/health.h"
 #include "profile/load.h"
+#include "profile/sideband.h"
 #include "profile/unpacked.h"
 
 struct file {
@@ -65,7 +66,8 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 
 	if (f->unwinder && tally_unwinder_build_id(f->unwinder, name, id, id_len) == -ENOMEM)
 		return -ENOMEM;
-	return tally_symbolizer_build_id(f->symbolizer, name, id, id_len) == -ENOMEM ? -ENOMEM : 0;
+	return tally_symbolizer_build_id(f->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
+											  : 0;
 }
 
 /* The sum of periods needs one for each sample: a constant one stands in the attr alone. */
@@ -80,19 +82,10 @@ static void fill_period(const struct file *f, const struct tally_reader_record *
 	rec->sample.period = constant ? e->attr.sample_period : 1;
 }
 
-static bool is_side_band(uint32_t type)
+/* What is taken before the samples that it tells of. */
+static bool comes_first(uint32_t type)
 {
-	switch (type) {
-	case TALLY_RECORD_MMAP:
-	case TALLY_RECORD_MMAP2:
-	case TALLY_RECORD_COMM:
-	case TALLY_RECORD_FORK:
-	case TALLY_RECORD_EXIT:
-	case TALLY_RECORD_CALLCHAIN_DEFERRED:
-		return true;
-	default:
-		return false;
-	}
+	return is_sideband(type) || type == TALLY_RECORD_CALLCHAIN_DEFERRED;
 }
 
 static bool is_counted(uint32_t type)
@@ -176,7 +169,7 @@ static int first_pass(struct file *f)
 	int r = 0;
 
 	while (r >= 0 && tally_reader_next(f->reader, &item, NULL) > 0) {
-		if (is_side_band(item.type))
+		if (comes_first(item.type))
 			r = push_side_band(f, &item, &rec);
 		else if (item.type == TALLY_FILE_BUILD_ID)
 			r = take_build_id_record(f, &item);
@@ -232,7 +225,7 @@ static int only_pass(struct file *f, struct tally_error *err)
 
 	set_times(f);
 	while ((r = tally_reader_next(f->reader, &item, err)) > 0) {
-		if (is_side_band(item.type)) {
+		if (comes_first(item.type)) {
 			r = push_side_band(f, &item, &rec);
 			f->late_maps |= f->first != UINT64_MAX && !rec.id.time;
 		} else if (item.type == TALLY_FILE_BUILD_ID) {
@@ -246,8 +239,9 @@ static int only_pass(struct file *f, struct tally_error *err)
 	return r;
 }
 
-static void tell_release(struct file *f)
+static void tell_machine(struct file *f)
 {
+	tell_clock(f->symbolizer, f->reader);
 	tally_symbolizer_release(f->symbolizer,
 				 tally_reader_text(f->reader, TALLY_FEATURE_OSRELEASE));
 }
@@ -255,13 +249,13 @@ static void tell_release(struct file *f)
 static int read_file(struct file *f, struct tally_error *err)
 {
 	if (!tally_reader_rewindable(f->reader)) {
-		tell_release(f);
+		tell_machine(f);
 		return only_pass(f, err);
 	}
 	if (first_pass(f) < 0)
 		return error_nomem(err, "the recording's mappings");
 	/* A stream tells it on the way. */
-	tell_release(f);
+	tell_machine(f);
 	int r = tally_reader_rewind(f->reader, err);
 	if (r < 0)
 		return r;

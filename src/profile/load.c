@@ -71,7 +71,7 @@ int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
 	l->profile = profile;
 	l->sideband.maps = l->completed.maps = maps;
 	l->completed.unwinder = l->opts.unwinder;
-	l->symbolizer = symbolizer;
+	l->symbolizer = l->sideband.symbolizer = symbolizer;
 	*out = l;
 	return 0;
 }

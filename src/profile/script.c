@@ -331,6 +331,7 @@ static int read_file(struct script *s, const char *path, struct tally_error *err
 		return error_nomem(err, "the recording's mappings");
 	s->machine = tally_reader_text(s->reader, TALLY_FEATURE_ARCH);
 	/* A stream tells it on the way. */
+	tell_clock(s->symbolizer, s->reader);
 	tally_symbolizer_release(s->symbolizer,
 				 tally_reader_text(s->reader, TALLY_FEATURE_OSRELEASE));
 	int r = tally_reader_rewind(s->reader, err);
@@ -346,7 +347,8 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 
 	if (s->unwinder && tally_unwinder_build_id(s->unwinder, name, id, id_len) == -ENOMEM)
 		return -ENOMEM;
-	return tally_symbolizer_build_id(s->symbolizer, name, id, id_len) == -ENOMEM ? -ENOMEM : 0;
+	return tally_symbolizer_build_id(s->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
+											  : 0;
 }
 
 /* A stream tells its machine too late: stacks are taken for those of this one. */
@@ -381,6 +383,7 @@ static int open_symbols(struct script *s, struct tally_error *err)
 	if (r < 0)
 		return r;
 	s->sideband.maps = s->maps;
+	s->sideband.symbolizer = s->symbolizer;
 	s->places = (struct places){
 		.sideband = &s->sideband,
 		.symbolizer = s->symbolizer,

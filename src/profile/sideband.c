@@ -36,6 +36,14 @@ static int maps_changed(struct sideband *s, int32_t pid, uint64_t time)
 	return task && changes_add(&task->maps, time) ? 0 : -ENOMEM;
 }
 
+void tell_clock(struct tally_symbolizer *symbolizer, const struct tally_reader *reader)
+{
+	const struct tally_reader_event *e = tally_reader_event(reader, 0);
+	bool known = e && e->attr.flags & TALLY_ATTR_USE_CLOCKID;
+
+	tally_symbolizer_clock(symbolizer, known ? (uint32_t)e->attr.clockid : UINT32_MAX);
+}
+
 /* What a record of mappings, names and tasks has changed. */
 static int changed(struct sideband *s, const struct tally_record *rec)
 {
@@ -49,6 +57,8 @@ static int changed(struct sideband *s, const struct tally_record *rec)
 		if ((rec->misc & TALLY_MISC_CPUMODE) == TALLY_MISC_KERNEL)
 			return maps_changed(s, TALLY_MAPS_KERNEL, time);
 		return maps_changed(s, rec->mmap.pid, time);
+	case TALLY_RECORD_KSYMBOL:
+		return maps_changed(s, TALLY_MAPS_KERNEL, time);
 	case TALLY_RECORD_COMM:
 		if (rec->comm.exec)
 			r = maps_changed(s, rec->comm.pid, time);
@@ -84,6 +94,10 @@ int sideband_epoch(struct sideband *s, int32_t pid, uint64_t time, struct epoch 
 	if (!task)
 		return -ENOMEM;
 	out->process = changes_epoch(&task->maps, time);
+	int64_t made = tally_symbolizer_epoch(s->symbolizer, pid, time);
+	if (made < 0)
+		return (int)made;
+	out->process += (uint32_t)made;
 	return 0;
 }
 

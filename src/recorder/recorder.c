@@ -22,6 +22,8 @@
 #include "base/error.h"
 #include "base/proc.h"
 #include "image/build-id.h"
+#include "image/cache.h"
+#include "image/kernel.h"
 #include "recorder/bpf-features.h"
 #include "recorder/drain.h"
 #include "recorder/stolen.h"
@@ -38,16 +40,13 @@
 	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
 #define KNOWN_FLAGS                                                            \
 	(SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED | \
-	 TALLY_RECORDER_UNWIND)
+	 TALLY_RECORDER_UNWIND | TALLY_RECORDER_KEEP)
 
 /* What the sampler of the side-band is asked for as that of the events is. */
 #define SIDE_FLAGS                                                                         \
 	(TALLY_SAMPLER_NO_INHERIT | TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_USE_CLOCKID | \
 	 TALLY_SAMPLER_DATA | TALLY_SAMPLER_NAMESPACES | TALLY_SAMPLER_CGROUPS |           \
 	 TALLY_SAMPLER_BPF | TALLY_SAMPLER_TEXT_POKES | TALLY_SAMPLER_NO_STOP)
-
-/* The kernel's build-id is in an ELF note of a few hundred bytes. */
-#define NOTES_LIMIT 65536
 
 struct tally_recorder {
 	struct tally_sampler *sampler;
@@ -65,7 +64,8 @@ struct tally_recorder {
 	struct drain drain;
 	struct unwinding unwinding; /* without an unwinder: samples stay as they are */
 	struct stolen stolen_before;
-	char *path; /* of the file, for messages */
+	char *path;  /* of the file, for messages */
+	char *cache; /* folder; NULL: nothing is kept */
 	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
 	uint64_t bytes_before; /* in the files before this one */
 	bool overwrite;        /* the samples are in the rings, and in the file when that ends */
@@ -240,12 +240,8 @@ static int add_events(struct tally_recorder *r, const struct tally_sampler *samp
 
 static int add_kernel_build_id(struct tally_recorder *r)
 {
-	struct buf notes = { 0 };
-	struct build_id id = { 0 };
+	struct build_id id = kernel_build_id(r->opts.root);
 
-	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) == 0 && notes.len)
-		id = build_id_from_notes(notes.at, notes.len);
-	buf_done(&notes);
 	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
 					      id.bytes, id.len)
 		      : 0;
@@ -337,6 +333,17 @@ static int describe_waiting(struct tally_recorder *r, struct tally_error *err)
 	return ret < 0 ? ret : synth_namespaces(&r->synth, r->target.id, r->target.id, err);
 }
 
+/* Where no home is known nothing is kept: that is no reason not to record. */
+static int find_cache(struct tally_recorder *r, struct tally_error *err)
+{
+	char folder[PATH_MAX];
+
+	if (!(r->opts.flags & TALLY_RECORDER_KEEP) || (!r->opts.cache && !cache_folder(folder)))
+		return 0;
+	r->cache = strdup(r->opts.cache ? r->opts.cache : folder);
+	return r->cache ? 0 : error_nomem(err, "a recorder");
+}
+
 int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
 			const struct tally_target *target, const struct tally_recorder_opts *opts,
 			struct tally_error *err)
@@ -355,6 +362,9 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		ret = error_nomem(err, "a recorder");
 		goto fail;
 	}
+	ret = find_cache(r, err);
+	if (ret < 0)
+		goto fail;
 	r->events = events;
 	r->target = *target;
 	r->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -573,7 +583,15 @@ static int add_features(struct tally_recorder *r)
 					   sizeof(span));
 	if (ret == 0 && (!r->opts.root || !*r->opts.root))
 		ret = bpf_features(r->writer);
-	return ret < 0 ? ret : modules_write(&r->seen.modules, r->writer, r->opts.root);
+	if (ret < 0)
+		return ret;
+	/* What cannot be kept is missed later, if at all; the recording is as good without. */
+	if (r->cache && r->seen.kernel)
+		kernel_keep(r->opts.root, r->cache);
+	ret = modules_write(&r->seen.modules, r->writer, r->opts.root, r->cache);
+	if (r->cache)
+		cache_trim(r->cache);
+	return ret;
 }
 
 /* The file as it stays: with all that has come, and its features. On a full disk there may be room
@@ -655,5 +673,6 @@ void tally_recorder_close(struct tally_recorder *r)
 	synth_done(&r->synth);
 	tallier_done(&r->seen);
 	free(r->path);
+	free(r->cache);
 	free(r);
 }
