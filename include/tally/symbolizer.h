@@ -20,6 +20,8 @@ struct tally_symbolizer;
 
 enum tally_symbolizer_flags {
 	TALLY_SYMBOLIZER_MANGLED = 1u << 0, /* leave C++ and Rust names as the linker knows them */
+	TALLY_SYMBOLIZER_PARAMETERS = 1u
+				      << 1, /* demangled functions with their parameters' types */
 };
 
 struct tally_symbolizer_opts {
@@ -107,6 +109,50 @@ TALLY_API int tally_symbolizer_build_id(struct tally_symbolizer *symbolizer, con
 TALLY_API int tally_symbolizer_find(struct tally_symbolizer *symbolizer, int32_t pid, uint64_t time,
 				    uint64_t address, uint32_t mode, struct tally_frame *out);
 
+/* An address to be named, as the parameters of tally_symbolizer_find(). */
+struct tally_symbolizer_query {
+	int32_t pid;
+	uint32_t mode; /* enum tally_mode */
+	uint64_t time, address;
+};
+
+/* A function at an address: the one that stands there, or one that was inlined there. */
+struct tally_source {
+	const char *function;  /* as those of frames; NULL: unknown */
+	const char *file;      /* as the compiler was told, with its folder; NULL: unknown */
+	uint32_t line, column; /* in `file`, from 1 on; 0: unknown, or code that is of no line */
+	uint32_t inlined;      /* not 0: into the next source, at that one's line */
+	uint32_t reserved;
+};
+
+/* All that is known of an address. */
+struct tally_symbolized {
+	struct tally_frame frame; /* as tally_symbolizer_find() tells */
+	/* At least one; the innermost first, the last is the function of `frame`. */
+	const struct tally_source *sources;
+	uint32_t source_count;
+	uint32_t build_id_len;   /* of the module; 0: unknown */
+	const uint8_t *build_id; /* lives as long as the symbolizer */
+};
+
+/*
+ * Names `count` addresses with their places in the source and the calls that the compiler inlined
+ * there, into `out[0]` to `out[count - 1]`. For return addresses pass them minus 1, as for
+ * tally_symbolizer_find().
+ *
+ * Lines and inlined calls come from the module's DWARF (versions 2 to 5, in itself, in its debug
+ * file, in .dwo files or a .dwp, with the file that dwz shares), which is looked for when it is
+ * first asked for and read as far as needed: of a compilation unit once all, so many addresses of
+ * one program cost far less than their number. Where there is none a source has the function alone.
+ * The outermost function's name is the symbol's, where there is one, as perf(1) shows it.
+ *
+ * `sources` are the symbolizer's, until the next call; their texts live as long as it does. Returns
+ * 0. Errors: -ENOMEM: then `out` is to be ignored. Since: 0.1
+ */
+TALLY_API int tally_symbolizer_lines(struct tally_symbolizer *symbolizer,
+				     const struct tally_symbolizer_query *queries, size_t count,
+				     struct tally_symbolized *out);
+
 /* The modules that were met. Since: 0.1 */
 TALLY_API uint32_t tally_symbolizer_modules(const struct tally_symbolizer *symbolizer);
 TALLY_API int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t id,
@@ -114,7 +160,7 @@ TALLY_API int tally_symbolizer_module(const struct tally_symbolizer *symbolizer,
 
 /*
  * Demangles a C++ (Itanium), Rust (legacy, v0) or D name, with parameter types; those of frames
- * come without, as perf(1) shows them. Returns a malloc'ed text, NULL when it is not mangled, or
+ * come without unless asked for, as perf(1) shows them. Returns a malloc'ed text, NULL when it is not mangled, or
  * when the text would be longer than 64 KiB: short names exist that demangle into gigabytes.
  * Since: 0.1
  */

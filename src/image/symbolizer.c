@@ -17,7 +17,7 @@
 #include "image/demangle.h"
 #include "image/kernel.h"
 #include "image/maps.h"
-#include "image/module.h"
+#include "image/symbolizer-inside.h"
 #include "image/texts.h"
 
 /* Sets of two answers: with one place each, a quarter of 1,000 hot addresses would meet another. */
@@ -55,13 +55,15 @@ struct tally_symbolizer {
 		struct answer way[CACHE_WAYS];
 		uint32_t next; /* the way that gives place */
 	} cache[1 << CACHE_BITS];
+	struct source_lines *lines; /* NULL until asked for */
 };
 
 int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
 			 const struct tally_symbolizer_opts *opts, struct tally_error *err)
 {
 	struct tally_symbolizer_opts own;
-	int r = opts_read(&own, sizeof(own), TALLY_SYMBOLIZER_MANGLED, opts, err);
+	int r = opts_read(&own, sizeof(own), TALLY_SYMBOLIZER_MANGLED | TALLY_SYMBOLIZER_PARAMETERS,
+			  opts, err);
 
 	if (r < 0)
 		return r;
@@ -94,6 +96,7 @@ void tally_symbolizer_free(struct tally_symbolizer *s)
 {
 	if (!s)
 		return;
+	source_lines_free(s->lines);
 	vec_each (&s->modules, m) {
 		module_done(*m);
 		free(*m);
@@ -227,7 +230,8 @@ static void fill_module(const struct tally_symbolizer *s, struct tally_frame *ou
 static const char *readable(struct tally_symbolizer *s, const char *name, bool is_plt)
 {
 	bool mangled = s->opts.flags & TALLY_SYMBOLIZER_MANGLED;
-	char *own = mangled ? NULL : demangle(name, false);
+	bool parameters = s->opts.flags & TALLY_SYMBOLIZER_PARAMETERS;
+	char *own = mangled ? NULL : demangle(name, parameters);
 	const char *text = own ? own : name, *result = NULL;
 
 	if (!is_plt) {
@@ -264,8 +268,8 @@ static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tal
 	return 1;
 }
 
-static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
-		     struct tally_frame *out)
+static struct module_search search_of(const struct tally_symbolizer *s, int32_t pid,
+				      uint32_t mapping)
 {
 	struct module_search where = {
 		.root = s->opts.root,
@@ -274,6 +278,13 @@ static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
 	};
 
 	maps_mapping(s->maps, mapping, &where.map);
+	return where;
+}
+
+static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
+		     struct tally_frame *out)
+{
+	struct module_search where = search_of(s, pid, mapping);
 	uint32_t index = module_of_file(s, &where.map);
 	if (!index)
 		return -ENOMEM;
@@ -525,4 +536,32 @@ int tally_symbolizer_module(const struct tally_symbolizer *s, uint32_t id,
 		.misses = m->misses,
 	};
 	return 0;
+}
+
+/* ---- for symbolizer-lines.c ---- */
+
+struct source_lines **symbolizer_source_lines(struct tally_symbolizer *s)
+{
+	return &s->lines;
+}
+
+const struct module *symbolizer_module_at(const struct tally_symbolizer *s, uint32_t id)
+{
+	return s->modules.at[id];
+}
+
+const char *symbolizer_readable(struct tally_symbolizer *s, const char *name)
+{
+	return readable(s, name, false);
+}
+
+bool symbolizer_search(struct tally_symbolizer *s, const struct tally_symbolizer_query *query,
+		       struct module_search *out)
+{
+	int64_t mapping = locate(s, query->pid, query->time, query->address, query->mode);
+
+	if (mapping <= 0)
+		return false;
+	*out = search_of(s, query->pid, (uint32_t)mapping);
+	return true;
 }
