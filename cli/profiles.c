@@ -51,6 +51,11 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 	filters->query.size = sizeof(filters->query);
 	if (!span_read(&span, filters->time, command))
 		return EXIT_USAGE;
+	if (filters->inlined)
+		opts.flags |= TALLY_LOADER_INLINE;
+	/* Lines are looked up where they are shown. */
+	if (filters->query.sort && strstr(filters->query.sort, "srcline"))
+		opts.flags |= TALLY_LOADER_LINES;
 	opts.from = span.from;
 	opts.to = span.to;
 	opts.relative = span.relative;

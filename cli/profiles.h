@@ -11,6 +11,7 @@
 
 struct filters {
 	const char *input, *time, *symfs;
+	bool inlined;                  /* --inline */
 	struct tally_query_opts query; /* its size is set by profiles_load */
 };
 
@@ -27,6 +28,9 @@ struct filters {
 		{ 0,         "time",                                                                 \
 		  "FROM,TO", "only this time, in seconds; +1.5 counts from the first sample",        \
 		  ARG_TEXT,  &(f)->time },                                                           \
+		{ 0,        "inline",                                                                \
+		  NULL,     "also functions that the compiler inlined, as frames of their own",      \
+		  ARG_FLAG, &(f)->inlined },                                                         \
 	{                                                                                            \
 		0, "symfs", "FOLDER", "look for programs and libraries below it first", ARG_TEXT,    \
 			&(f)->symfs                                                                  \

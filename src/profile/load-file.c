@@ -271,12 +271,15 @@ static int prepare(struct file *f, struct tally_error *err)
 					      .flags = f->opts.symbolizer_flags,
 					      .root = f->opts.root,
 					      .symfs = f->opts.symfs };
+	const struct tally_loader_opts loader_opts = { .size = sizeof(loader_opts),
+						       .flags = f->opts.flags };
 	int r = tally_maps_new(&f->maps);
 
 	if (r < 0)
 		return error_nomem(err, "the recording's mappings");
 	if ((r = tally_symbolizer_new(&f->symbolizer, f->maps, &opts, err)) < 0 ||
-	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, NULL, err)) < 0)
+	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, &loader_opts,
+				  err)) < 0)
 		return r;
 	r = add_events(f);
 	if (r == 0)
@@ -335,7 +338,7 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 		*health = none;
 	if (health_text && health_text_size)
 		*health_text = '\0';
-	int r = opts_read(&f.opts, sizeof(f.opts), 0, opts, err);
+	int r = opts_read(&f.opts, sizeof(f.opts), LOADER_FLAGS, opts, err);
 	if (r == 0)
 		r = unpacked_open(&unpacked, path, err);
 	if (unpacked.folder) {

@@ -5,6 +5,9 @@
 
 #include <tally/profile.h>
 
+/* All of enum tally_loader_flags. */
+#define LOADER_FLAGS (TALLY_LOADER_LINES | TALLY_LOADER_INLINE)
+
 /* Leaves out samples outside [from, to); to 0: no end. */
 void loader_between(struct tally_loader *loader, uint64_t from, uint64_t to);
 
