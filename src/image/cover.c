@@ -18,11 +18,11 @@ bool cover_add(struct cover *c, uint64_t low, uint64_t high, uint32_t value, uin
 	}
 	if (low < c->base || high - c->base >= UINT32_MAX)
 		return true;
-	struct cover_range *range = vec_push(&c->ranges);
-	if (!range)
+	if (c->ranges.count == c->ranges.room && !vec_reserve(&c->ranges, 1))
 		return false;
-	*range = (struct cover_range){ (uint32_t)(low - c->base), (uint32_t)(high - c->base), value,
-				       rank };
+	c->ranges.at[c->ranges.count++] = (struct cover_range){ (uint32_t)(low - c->base),
+								(uint32_t)(high - c->base), value,
+								rank };
 	return true;
 }
 
@@ -112,11 +112,10 @@ static bool cut(struct cover *c, uint32_t start, uint32_t value)
 	}
 	if (count && c->values.at[count - 1] == value)
 		return true;
-	uint32_t *to = vec_push(&c->starts), *of = to ? vec_push(&c->values) : NULL;
-	if (!of)
+	if (count == c->starts.room && (!vec_reserve(&c->starts, 1) || !vec_reserve(&c->values, 1)))
 		return false;
-	*to = start;
-	*of = value;
+	c->starts.at[c->starts.count++] = start;
+	c->values.at[c->values.count++] = value;
 	return true;
 }
 

@@ -202,8 +202,13 @@ static int file_path(struct debug_info *d, const struct spot *spot, uint32_t num
 	return *out ? 0 : -ENOMEM;
 }
 
+/* A place in the source, by the number of its file. */
+struct source_line {
+	uint32_t file, line, column;
+};
+
 static int add_place(struct debug_info *d, const struct spot *spot, struct debug_places *places,
-		     const struct line_row *at)
+		     const struct source_line *at)
 {
 	struct debug_place *place = vec_push(&places->list);
 
@@ -235,8 +240,10 @@ static int add_places(struct debug_info *d, const struct spot *spot, struct debu
 
 	if (!row && node == INLINE_NONE)
 		return 0;
-	const struct line_row unknown = { .file = UINT32_MAX };
-	int r = add_place(d, spot, places, row ? row : &unknown);
+	struct source_line at = { .file = UINT32_MAX };
+	if (row)
+		at = (struct source_line){ row->file, row->line, row->column };
+	int r = add_place(d, spot, places, &at);
 	while (r == 0 && node != INLINE_NONE) {
 		const struct inline_node *n = &x->nodes.at[node];
 		r = name_place(places, spot, n->die);
@@ -244,12 +251,8 @@ static int add_places(struct debug_info *d, const struct spot *spot, struct debu
 		if (r < 0 || node == INLINE_NONE)
 			break;
 		places->list.at[places->list.count - 1].inlined = true;
-		const struct line_row call = {
-			.file = n->call_file,
-			.line = n->call_line,
-			.column = n->call_column,
-		};
-		r = add_place(d, spot, places, &call);
+		at = (struct source_line){ n->call_file, n->call_line, n->call_column };
+		r = add_place(d, spot, places, &at);
 	}
 	return r;
 }

@@ -14,6 +14,7 @@ static int add_attr(struct dwarf_abbrevs *a, struct dwarf_abbrev *abbrev, struct
 	if (!added)
 		return -ENOMEM;
 	*added = attr;
+	added->size = size;
 	if (abbrev->variable == abbrev->count && size >= 0) {
 		if (attr.name == DW_AT_sibling) {
 			abbrev->sibling = (int32_t)abbrev->prefix;
@@ -61,6 +62,18 @@ static int add_code(struct dwarf_abbrevs *a, size_t index)
 	return 0;
 }
 
+static void skip_attrs(struct dwarf_cursor *c)
+{
+	uint64_t name, form;
+
+	do {
+		name = cursor_uleb(c);
+		form = cursor_uleb(c);
+		if (form == DW_FORM_implicit_const)
+			cursor_sleb(c);
+	} while ((name || form) && !c->failed);
+}
+
 int dwarf_abbrevs_read(struct dwarf_abbrevs *a, struct dwarf_cursor *c, uint64_t only,
 		       const struct dwarf_encoding *e)
 {
@@ -79,13 +92,13 @@ int dwarf_abbrevs_read(struct dwarf_abbrevs *a, struct dwarf_cursor *c, uint64_t
 			.first = (uint32_t)a->attrs.count,
 			.sibling = -1,
 		};
+		if (only && code != only) {
+			skip_attrs(c);
+			continue;
+		}
 		r = read_attrs(a, &abbrev, c, e);
 		if (c->failed || r < 0)
 			break;
-		if (only && code != only) {
-			a->attrs.count = 0;
-			continue;
-		}
 		struct dwarf_abbrev *added = vec_push(&a->list);
 		if (!added)
 			return -ENOMEM;
@@ -119,5 +132,5 @@ void dwarf_abbrev_skip(const struct dwarf_abbrevs *a, const struct dwarf_abbrev 
 
 	cursor_take(c, abbrev->prefix);
 	for (uint32_t i = abbrev->variable; i < abbrev->count && !c->failed; i++)
-		dwarf_form_skip(c, attrs[i].form, e);
+		dwarf_attr_skip(c, &attrs[i], e);
 }

@@ -12,6 +12,7 @@
 
 struct dwarf_attr {
 	uint16_t name, form;
+	int32_t size;     /* of its values; -1: it differs */
 	int64_t constant; /* of DW_FORM_implicit_const */
 };
 
@@ -46,6 +47,16 @@ static inline const struct dwarf_attr *dwarf_abbrev_attrs(const struct dwarf_abb
 							  const struct dwarf_abbrev *abbrev)
 {
 	return a->attrs.at + abbrev->first;
+}
+
+/* Goes behind a value. */
+static inline void dwarf_attr_skip(struct dwarf_cursor *c, const struct dwarf_attr *attr,
+				   const struct dwarf_encoding *e)
+{
+	if (attr->size >= 0)
+		cursor_take(c, (uint64_t)attr->size);
+	else
+		dwarf_form_skip(c, attr->form, e);
 }
 
 /* Goes behind a DIE, whose code was read. */

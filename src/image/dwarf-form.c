@@ -121,12 +121,7 @@ static void skip_block(struct dwarf_cursor *c, uint8_t size)
 void dwarf_form_skip(struct dwarf_cursor *c, uint16_t form, const struct dwarf_encoding *e)
 {
 	struct shape shape = shape_of(form);
-	int size = dwarf_form_size(form, e);
 
-	if (size >= 0) {
-		cursor_take(c, (uint64_t)size);
-		return;
-	}
 	switch (shape.layout) {
 	case ULEB:
 	case SLEB:

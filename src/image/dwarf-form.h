@@ -25,7 +25,8 @@ struct dwarf_value {
 /* Forms take so many bytes in every DIE; -1: it differs. */
 int dwarf_form_size(uint16_t form, const struct dwarf_encoding *e);
 
-/* A form that nobody knows makes the cursor fail: what follows cannot be found. */
+/* For those of sizes that differ. One that nobody knows makes the cursor fail: what follows cannot be
+ * found. */
 void dwarf_form_skip(struct dwarf_cursor *c, uint16_t form, const struct dwarf_encoding *e);
 struct dwarf_value dwarf_form_read(struct dwarf_cursor *c, uint16_t form, int64_t constant,
 				   const struct dwarf_encoding *e);

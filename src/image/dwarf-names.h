@@ -28,6 +28,7 @@ enum dwarf_attribute {
 	DW_AT_stmt_list = 0x10,
 	DW_AT_low_pc = 0x11,
 	DW_AT_high_pc = 0x12,
+	DW_AT_language = 0x13,
 	DW_AT_comp_dir = 0x1b,
 	DW_AT_abstract_origin = 0x31,
 	DW_AT_specification = 0x47,
@@ -95,6 +96,17 @@ enum dwarf_form {
 	DW_FORM_GNU_str_index = 0x1f02,
 	DW_FORM_GNU_ref_alt = 0x1f20,
 	DW_FORM_GNU_strp_alt = 0x1f21,
+};
+
+enum dwarf_language {
+	DW_LANG_C89 = 0x01,
+	DW_LANG_C = 0x02,
+	DW_LANG_C_plus_plus = 0x04,
+	DW_LANG_C99 = 0x0c,
+	DW_LANG_C_plus_plus_03 = 0x19,
+	DW_LANG_C_plus_plus_11 = 0x1a,
+	DW_LANG_C11 = 0x1d,
+	DW_LANG_C_plus_plus_14 = 0x21,
 };
 
 enum dwarf_unit_type {

@@ -6,11 +6,13 @@
 #include <sys/mman.h>
 
 #include "base/sys.h"
+#include "image/bulk.h"
 #include "image/dwarf-section.h"
 #include "image/elf-content.h"
 
 /* A system call costs less than reading as much; neighbours are asked for soon. */
-#define CHUNK      ((uint64_t)128 << 10)
+#define CHUNK      ((uint32_t)128 << 10)
+#define SMALL      ((uint32_t)4 << 10)
 #define HUGE_PAGES ((size_t)2 << 20)
 
 static int expand(struct dwarf_section *s, const struct elf_input *in, const GElf_Shdr *section)
@@ -32,7 +34,8 @@ static bool is_compressed(const struct elf_input *in, const GElf_Shdr *section)
 	       !strncmp(elf_input_section_name(in, section), ".z", 2);
 }
 
-int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, const char *name)
+int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, const char *name,
+		       bool scattered)
 {
 	const GElf_Shdr *section = elf_content_find(in, name);
 
@@ -44,18 +47,20 @@ int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, cons
 	/* Memory is taken as chunks are read; small sections leave huge pages to others. */
 	void *at = mmap(NULL, section->sh_size, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	uint8_t *have = calloc(section->sh_size / CHUNK + 1, 1);
+	uint32_t chunk = scattered ? SMALL : CHUNK;
+	uint8_t *have = calloc(section->sh_size / chunk + 1, 1);
 	if (at == MAP_FAILED || !have) {
 		if (at != MAP_FAILED)
 			munmap(at, section->sh_size);
 		free(have);
 		return -ENOMEM;
 	}
-	if (section->sh_size >= HUGE_PAGES)
+	if (section->sh_size >= HUGE_PAGES && !scattered)
 		madvise(at, section->sh_size, MADV_HUGEPAGE);
 	s->data = at;
 	s->size = s->mapped = section->sh_size;
 	s->have = have;
+	s->chunk = chunk;
 	s->fd = in->fd;
 	s->offset = section->sh_offset;
 	return 0;
@@ -82,18 +87,27 @@ void dwarf_section_done(struct dwarf_section *s)
 }
 
 /* What cannot be read (the file was cut meanwhile) is zeroes, which DWARF takes for ends. */
+static void read_bytes(const struct dwarf_section *s, uint8_t *to, uint64_t from, uint64_t len)
+{
+	while (len) {
+		ssize_t n = sys()->pread(s->fd, to, len, (off_t)(s->offset + from));
+		if (n <= 0) {
+			memset(to, 0, len);
+			return;
+		}
+		to += n;
+		from += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+}
+
 static void read_chunk(struct dwarf_section *s, uint64_t chunk)
 {
-	uint64_t at = chunk * CHUNK;
-	uint64_t end = s->size - at < CHUNK ? s->size : at + CHUNK;
+	uint64_t at = chunk * s->chunk;
+	uint64_t len = s->size - at < s->chunk ? s->size - at : s->chunk;
 
 	s->have[chunk] = 1;
-	while (at < end) {
-		ssize_t n = sys()->pread(s->fd, s->data + at, end - at, (off_t)(s->offset + at));
-		if (n <= 0)
-			return;
-		at += (uint64_t)n;
-	}
+	read_bytes(s, s->data + at, at, len);
 }
 
 /* from < to <= size */
@@ -101,7 +115,7 @@ static void need(struct dwarf_section *s, uint64_t from, uint64_t to)
 {
 	if (!s->have)
 		return;
-	for (uint64_t chunk = from / CHUNK; chunk <= (to - 1) / CHUNK; chunk++)
+	for (uint64_t chunk = from / s->chunk; chunk <= (to - 1) / s->chunk; chunk++)
 		if (!s->have[chunk])
 			read_chunk(s, chunk);
 }
@@ -131,10 +145,37 @@ struct dwarf_cursor dwarf_section_at(struct dwarf_section *s, uint64_t from, uin
 	return c;
 }
 
+struct dwarf_cursor dwarf_section_once(struct dwarf_section *s, uint64_t from, uint64_t to,
+				       struct dwarf_scratch *scratch)
+{
+	struct dwarf_cursor c = { .swapped = s->swapped, .failed = true };
+
+	if (!s->have)
+		return dwarf_section_at(s, from, to);
+	if (to > s->size)
+		to = s->size;
+	if (from >= to)
+		return c;
+	if (scratch->room < to - from) {
+		free(scratch->at);
+		scratch->room = to - from;
+		scratch->at = bulk_alloc(scratch->room);
+	}
+	if (!scratch->at) {
+		scratch->room = 0;
+		return dwarf_section_at(s, from, to);
+	}
+	read_bytes(s, scratch->at, from, to - from);
+	c.at = scratch->at;
+	c.end = scratch->at + (to - from);
+	c.failed = false;
+	return c;
+}
+
 const char *dwarf_section_text(struct dwarf_section *s, uint64_t offset)
 {
 	for (uint64_t at = offset; at < s->size;) {
-		uint64_t end = at - at % CHUNK + CHUNK;
+		uint64_t end = s->have ? at - at % s->chunk + s->chunk : s->size;
 		struct dwarf_cursor c = dwarf_section_at(s, at, end);
 		if (memchr(c.at, 0, cursor_left(&c)))
 			return (const char *)s->data + offset;

@@ -33,7 +33,7 @@ int dwarf_file_open(struct dwarf_file *f, const struct elf_input *in, bool is_dw
 	f->is_dwo = is_dwo;
 	for (int i = 0; i < DWARF_SECTIONS; i++) {
 		const char *name = is_dwo ? section_names[i].dwo : section_names[i].program;
-		int r = name ? dwarf_section_open(&f->sections[i], in, name) : 0;
+		int r = name ? dwarf_section_open(&f->sections[i], in, name, i == DWARF_INFO) : 0;
 		if (r < 0)
 			return r;
 	}
@@ -57,6 +57,7 @@ void dwarf_file_done(struct dwarf_file *f)
 	vec_done(&f->abbrevs);
 	map64_done(&f->abbrevs_at);
 	vec_done(&f->units);
+	free(f->scratch.at);
 }
 
 /* The header of a unit; the cursor ends with the unit. false: not one that we can read. */
@@ -147,13 +148,14 @@ struct dwarf_unit *dwarf_file_unit(struct dwarf_file *f, uint64_t offset)
 	return &f->units.at[low];
 }
 
-struct dwarf_cursor dwarf_unit_cursor(const struct dwarf_unit *u, uint64_t offset)
+struct dwarf_cursor dwarf_unit_cursor(const struct dwarf_unit *u, uint64_t offset, uint64_t len)
 {
 	struct dwarf_cursor c = { .failed = true };
 
 	if (offset < u->dies || offset >= u->end)
 		return c;
-	return dwarf_section_at(&u->file->sections[DWARF_INFO], offset, u->end);
+	return dwarf_section_at(&u->file->sections[DWARF_INFO], offset,
+				len < u->end - offset ? offset + len : u->end);
 }
 
 /* false: so much has been read of these tables that the file must be made to be slow. */
@@ -215,7 +217,7 @@ int dwarf_unit_abbrevs(struct dwarf_unit *u)
 /* ---- the root DIE ---- */
 
 struct root {
-	struct dwarf_value low_pc, high_pc, ranges, stmt_list, comp_dir, dwo_name;
+	struct dwarf_value low_pc, high_pc, ranges, stmt_list, comp_dir, dwo_name, language;
 	struct dwarf_value addr_base, str_offsets_base, rnglists_base, ranges_base, dwo_id;
 };
 
@@ -230,6 +232,8 @@ static struct dwarf_value *root_value(struct root *root, uint16_t name)
 		return &root->ranges;
 	case DW_AT_stmt_list:
 		return &root->stmt_list;
+	case DW_AT_language:
+		return &root->language;
 	case DW_AT_comp_dir:
 		return &root->comp_dir;
 	case DW_AT_dwo_name:
@@ -262,7 +266,7 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 		if (to)
 			*to = dwarf_form_read(c, attrs[i].form, attrs[i].constant, &u->encoding);
 		else
-			dwarf_form_skip(c, attrs[i].form, &u->encoding);
+			dwarf_attr_skip(c, &attrs[i], &u->encoding);
 	}
 }
 
@@ -277,10 +281,30 @@ static uint64_t base_or(const struct dwarf_unit *u, const struct dwarf_value *v,
 	return u->encoding.version >= 5 ? without : 0;
 }
 
+/* Compilers put functions into the types to which they belong for these alone if at all: Rust's do;
+ * those of C++ leave declarations there, and C has nothing to put. */
+static bool is_plain(uint64_t language)
+{
+	switch (language) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C99:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C11:
+	case DW_LANG_C_plus_plus_14:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void take_root(struct dwarf_unit *u, const struct root *root)
 {
 	bool is64 = u->encoding.is64;
 
+	u->has_plain_types = is_plain(root->language.number);
 	u->comp_dir = root->comp_dir;
 	u->dwo_name = root->dwo_name;
 	u->low_pc = root->low_pc;
@@ -322,7 +346,7 @@ int dwarf_unit_root(struct dwarf_unit *u)
 		/* With texts in it a root may be longer than what was read. */
 		if (c.failed && start) {
 			uint64_t at = u->dies + (uint64_t)(start - (info->data + u->dies));
-			c = dwarf_unit_cursor(u, at);
+			c = dwarf_unit_cursor(u, at, UINT64_MAX);
 			root = (struct root){ 0 };
 			read_root(u, &root, &c, &own, abbrev);
 		}

@@ -37,7 +37,8 @@ struct dwarf_unit {
 	uint64_t abbrev_offset;
 	const struct dwarf_abbrevs *abbrevs; /* NULL until needed */
 	struct dwarf_encoding encoding;
-	uint8_t type; /* enum dwarf_unit_type */
+	uint8_t type;         /* enum dwarf_unit_type */
+	bool has_plain_types; /* without code in them */
 	bool is_split, root_read, lines_read, inlines_read, split_looked_for;
 	/* From the root DIE. */
 	uint16_t tag;
@@ -59,6 +60,7 @@ struct dwarf_file {
 	VEC(struct dwarf_abbrevs *) abbrevs;
 	struct map64 abbrevs_at;                           /* by offset and encoding: index + 1 */
 	uint64_t abbrev_budget, range_budget, line_budget; /* bytes that may yet be looked at */
+	struct dwarf_scratch scratch;
 	bool is_dwo;
 };
 
@@ -79,8 +81,8 @@ int dwarf_unit_root(struct dwarf_unit *u);
 /* Makes its abbreviations ready. -ENOMEM; -EBADMSG: it has none. */
 int dwarf_unit_abbrevs(struct dwarf_unit *u);
 
-/* Reads from an offset to the unit's end. */
-struct dwarf_cursor dwarf_unit_cursor(const struct dwarf_unit *u, uint64_t offset);
+/* Reads from an offset to the unit's end, or at most `len` bytes. */
+struct dwarf_cursor dwarf_unit_cursor(const struct dwarf_unit *u, uint64_t offset, uint64_t len);
 
 /* What a value means in its unit. NULL, false: not that, or it lies nowhere. */
 const char *dwarf_unit_text(const struct dwarf_unit *u, const struct dwarf_value *v);

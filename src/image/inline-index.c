@@ -29,7 +29,7 @@ static bool is_function(uint16_t tag)
 }
 
 /* In what there may be functions. */
-static bool may_hold_functions(uint16_t tag)
+static bool may_hold_functions(const struct walk *w, uint16_t tag)
 {
 	switch (tag) {
 	case DW_TAG_compile_unit:
@@ -39,14 +39,15 @@ static bool may_hold_functions(uint16_t tag)
 	case DW_TAG_lexical_block:
 	case DW_TAG_namespace:
 	case DW_TAG_module:
-	case DW_TAG_class_type:
-	case DW_TAG_structure_type:
-	case DW_TAG_union_type:
-	case DW_TAG_interface_type:
 	case DW_TAG_try_block:
 	case DW_TAG_catch_block:
 	case DW_TAG_with_stmt:
 		return true;
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_interface_type:
+		return !w->unit->has_plain_types;
 	default:
 		return false;
 	}
@@ -83,7 +84,7 @@ static void read_attributes(struct walk *w, const struct dwarf_abbrev *abbrev, s
 		if (to)
 			*to = dwarf_form_read(&w->at, attrs[i].form, attrs[i].constant, e);
 		else
-			dwarf_form_skip(&w->at, attrs[i].form, e);
+			dwarf_attr_skip(&w->at, &attrs[i], e);
 	}
 }
 
@@ -159,7 +160,7 @@ static int visit(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die
 		owner = (uint32_t)r;
 	} else {
 		const uint8_t *sibling = NULL;
-		if (abbrev->has_children && !may_hold_functions(abbrev->tag))
+		if (abbrev->has_children && !may_hold_functions(w, abbrev->tag))
 			sibling = sibling_of(w, abbrev);
 		if (sibling) {
 			w->at.at = sibling;
@@ -202,7 +203,9 @@ int inline_index_read(struct inline_index *x, struct dwarf_unit *u)
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	struct walk w = { .index = x, .unit = u, .at = dwarf_unit_cursor(u, u->dies) };
+	struct dwarf_file *f = u->file;
+	struct walk w = { .index = x, .unit = u };
+	w.at = dwarf_section_once(&f->sections[DWARF_INFO], u->dies, u->end, &f->scratch);
 	w.start = w.at.at;
 	if (!w.at.failed)
 		r = walk_dies(&w);

@@ -53,10 +53,18 @@ static void add_row(struct machine *m)
 	struct line_row *last = t->rows.count > m->first ? &t->rows.at[t->rows.count - 1] : NULL;
 	if (last && last->at > distance)
 		m->unordered = true;
-	struct line_row *row = last && last->at == distance ? last : vec_push(&t->rows);
-	if (row)
-		*row = (struct line_row){ (uint32_t)distance, m->file, m->line, m->column };
-	m->no_memory |= !row;
+	bool same = last && last->at == distance;
+	if (!same && t->rows.count == t->rows.room && !vec_reserve(&t->rows, 1)) {
+		m->no_memory = true;
+		return;
+	}
+	struct line_row *row = same ? last : &t->rows.at[t->rows.count++];
+	*row = (struct line_row){
+		.at = (uint32_t)distance,
+		.line = m->line,
+		.file = m->file < LINE_NO_FILE ? (uint16_t)m->file : LINE_NO_FILE,
+		.column = m->column <= UINT16_MAX ? (uint16_t)m->column : 0,
+	};
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -204,6 +212,18 @@ static int compare_sequences(const void *a, const void *b)
 	return x->high < y->high ? -1 : x->high > y->high;
 }
 
+/* Gives back what the rows do not need, to those of the next table. */
+static void shrink(struct line_table *t)
+{
+	struct line_row *rows = t->rows.count ? realloc(t->rows.at, t->rows.count * sizeof(*rows))
+					      : NULL;
+
+	if (!rows)
+		return;
+	t->rows.at = rows;
+	t->rows.room = t->rows.count;
+}
+
 int line_table_read(struct line_table *t, const struct dwarf_unit *u, uint64_t offset)
 {
 	struct dwarf_section *section = &u->file->sections[DWARF_LINE];
@@ -225,6 +245,7 @@ int line_table_read(struct line_table *t, const struct dwarf_unit *u, uint64_t o
 		run(&m, &c);
 		r = m.no_memory ? -ENOMEM : 0;
 	}
+	shrink(t);
 	if (t->sequences.count)
 		qsort(t->sequences.at, t->sequences.count, sizeof(*t->sequences.at),
 		      compare_sequences);

@@ -9,10 +9,13 @@
 #include "base/vec.h"
 #include "image/dwarf-unit.h"
 
+/* No compiler's table has so many files. */
+#define LINE_NO_FILE UINT16_MAX
+
 struct line_row {
 	uint32_t at; /* from its sequence's start */
-	uint32_t file, line;
-	uint32_t column;
+	uint32_t line;
+	uint16_t file, column; /* larger ones: LINE_NO_FILE, 0 */
 };
 
 /* Rows of addresses that rise, of one piece of code. */
