@@ -153,6 +153,27 @@ TALLY_API int tally_symbolizer_lines(struct tally_symbolizer *symbolizer,
 				     const struct tally_symbolizer_query *queries, size_t count,
 				     struct tally_symbolized *out);
 
+/* A function's instructions, as they stand in its module's file. */
+struct tally_code {
+	struct tally_frame frame; /* of the address that was asked for */
+	uint64_t start, size;     /* of the function, in the module's own numbering; bytes */
+	const uint8_t *bytes;     /* the symbolizer's, until the next call */
+	const char *path;         /* at which the file was found here */
+	uint32_t machine;         /* ELF's e_machine */
+	uint32_t is_64_bit;
+	int64_t mtime; /* when the file was last changed, s since 1970 */
+};
+
+/*
+ * The code of the function at an address. Errors: -ENOENT: no function is known there; -ENODATA: its
+ * code is in no file that is here (the kernel's, code made at run time, a file that is gone or was
+ * replaced since it was read), or is larger than 16 MiB; `out->frame` is filled in with these two;
+ * -ENOMEM. Since: 0.1
+ */
+TALLY_API int tally_symbolizer_code(struct tally_symbolizer *symbolizer,
+				    const struct tally_symbolizer_query *query,
+				    struct tally_code *out);
+
 /* The modules that were met. Since: 0.1 */
 TALLY_API uint32_t tally_symbolizer_modules(const struct tally_symbolizer *symbolizer);
 TALLY_API int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t id,

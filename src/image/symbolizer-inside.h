@@ -19,6 +19,8 @@ void source_lines_free(struct source_lines *lines);
 
 /* Where the symbolizer keeps it. */
 struct source_lines **symbolizer_source_lines(struct tally_symbolizer *s);
+/* Where it keeps the code of the last function that was asked for. */
+uint8_t **symbolizer_code_bytes(struct tally_symbolizer *s);
 /* By its number in frames. */
 const struct module *symbolizer_module_at(const struct tally_symbolizer *s, uint32_t id);
 /* A linker's name as people read it, interned; NULL: no memory. */

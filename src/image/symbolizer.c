@@ -56,6 +56,7 @@ struct tally_symbolizer {
 		uint32_t next; /* the way that gives place */
 	} cache[1 << CACHE_BITS];
 	struct source_lines *lines; /* NULL until asked for */
+	uint8_t *code;              /* of the last function that was asked for */
 };
 
 int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
@@ -97,6 +98,7 @@ void tally_symbolizer_free(struct tally_symbolizer *s)
 	if (!s)
 		return;
 	source_lines_free(s->lines);
+	free(s->code);
 	vec_each (&s->modules, m) {
 		module_done(*m);
 		free(*m);
@@ -538,11 +540,16 @@ int tally_symbolizer_module(const struct tally_symbolizer *s, uint32_t id,
 	return 0;
 }
 
-/* ---- for symbolizer-lines.c ---- */
+/* ---- for symbolizer-lines.c, symbolizer-code.c ---- */
 
 struct source_lines **symbolizer_source_lines(struct tally_symbolizer *s)
 {
 	return &s->lines;
+}
+
+uint8_t **symbolizer_code_bytes(struct tally_symbolizer *s)
+{
+	return &s->code;
 }
 
 const struct module *symbolizer_module_at(const struct tally_symbolizer *s, uint32_t id)

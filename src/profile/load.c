@@ -62,6 +62,8 @@ struct tally_loader {
 	VEC(struct places) places;   /* of addresses ... */
 	VEC(int32_t) locations;      /* ... of which each has so many of these */
 	/* Values are index + 1. */
+	VEC(struct tally_symbolizer_query) sightings; /* by location; address 0: none */
+	bool keeps_sightings;
 	struct map64 thread_of, stack_of, places_of, function_of;
 };
 
@@ -96,6 +98,7 @@ void tally_loader_free(struct tally_loader *l)
 	vec_done(&l->chain);
 	vec_done(&l->places);
 	vec_done(&l->locations);
+	vec_done(&l->sightings);
 	map64_done(&l->thread_of);
 	map64_done(&l->stack_of);
 	map64_done(&l->places_of);
@@ -319,6 +322,21 @@ static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const 
 	return add_location(l, places, r);
 }
 
+static int note_sightings(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e,
+			  const struct places *places)
+{
+	for (uint32_t i = 0; l->keeps_sightings && i < places->count; i++) {
+		size_t location = (size_t)l->locations.at[places->first + i];
+		while (l->sightings.count <= location)
+			if (!vec_push(&l->sightings))
+				return -ENOMEM;
+		if (!l->sightings.at[location].address)
+			l->sightings.at[location] = (struct tally_symbolizer_query){ pid, e->mode,
+										     time, e->ip };
+	}
+	return 0;
+}
+
 /* The index in l->places. */
 static int find_places(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
 		       const struct entry *e)
@@ -334,6 +352,8 @@ static int find_places(struct tally_loader *l, int32_t pid, struct epoch epoch, 
 	if (!*known) {
 		struct places places = { .first = l->locations.count };
 		int r = name_entry(l, pid, time, e, &places);
+		if (r == 0)
+			r = note_sightings(l, pid, time, e, &places);
 		if (r < 0)
 			return r;
 		l->places.at[l->places.count++] = places;
@@ -481,6 +501,20 @@ int tally_loader_push(struct tally_loader *l, const struct tally_record *rec, in
 	default:
 		return sideband_push(&l->sideband, rec);
 	}
+}
+
+void loader_keep_sightings(struct tally_loader *l)
+{
+	l->keeps_sightings = true;
+}
+
+bool loader_sighting(const struct tally_loader *l, uint32_t location,
+		     struct tally_symbolizer_query *out)
+{
+	if (location >= l->sightings.count || !l->sightings.at[location].address)
+		return false;
+	*out = l->sightings.at[location];
+	return true;
 }
 
 void loader_between(struct tally_loader *l, uint64_t from, uint64_t to)
