@@ -22,7 +22,7 @@
 #include "image/jit.h"
 #include "image/kernel.h"
 #include "image/maps.h"
-#include "image/module.h"
+#include "image/symbolizer-inside.h"
 #include "image/texts.h"
 
 /* Sets of two answers: with one place each, a quarter of 1,000 hot addresses would meet another. */
@@ -34,8 +34,9 @@
 #define UNMAPPED      "[unknown]" /* perf's word */
 #define NOTHING_THERE "nothing is mapped there"
 
-#define KNOWN_FLAGS \
-	(TALLY_SYMBOLIZER_MANGLED | TALLY_SYMBOLIZER_DEBUGINFOD | TALLY_SYMBOLIZER_NO_CACHE)
+#define KNOWN_FLAGS                                                                           \
+	(TALLY_SYMBOLIZER_MANGLED | TALLY_SYMBOLIZER_DEBUGINFOD | TALLY_SYMBOLIZER_NO_CACHE | \
+	 TALLY_SYMBOLIZER_PARAMETERS)
 
 /* Numbers of functions in modules whose functions are known by their names alone. */
 #define BY_NAME 0x80000000u
@@ -65,6 +66,8 @@ struct tally_symbolizer {
 		struct answer way[CACHE_WAYS];
 		uint32_t next; /* the way that gives place */
 	} cache[1 << CACHE_BITS];
+	struct source_lines *lines; /* NULL until asked for */
+	uint8_t *code;              /* of the last function that was asked for */
 };
 
 int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
@@ -115,6 +118,8 @@ void tally_symbolizer_free(struct tally_symbolizer *s)
 {
 	if (!s)
 		return;
+	source_lines_free(s->lines);
+	free(s->code);
 	vec_each (&s->modules, m) {
 		module_done(*m);
 		free(*m);
@@ -247,7 +252,8 @@ static void fill_module(const struct tally_symbolizer *s, struct tally_frame *ou
 static const char *readable(struct tally_symbolizer *s, const char *name, bool is_plt)
 {
 	bool mangled = s->opts.flags & TALLY_SYMBOLIZER_MANGLED;
-	char *own = mangled ? NULL : demangle(name, false);
+	bool parameters = s->opts.flags & TALLY_SYMBOLIZER_PARAMETERS;
+	char *own = mangled ? NULL : demangle(name, parameters);
 	const char *text = own ? own : name, *result = NULL;
 
 	if (!is_plt) {
@@ -324,8 +330,7 @@ static int name_made_code(struct tally_symbolizer *s, int32_t pid, int32_t owner
 			     place.code->start, out);
 }
 
-static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, uint64_t time,
-		     struct tally_frame *out)
+static struct file_search search_of(const struct tally_symbolizer *s, int32_t pid, uint32_t mapping)
 {
 	struct file_search where = {
 		.root = s->opts.root,
@@ -334,10 +339,18 @@ static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, 
 		.debuginfod = s->opts.flags & TALLY_SYMBOLIZER_DEBUGINFOD,
 		.pid = pid,
 	};
-	int32_t owner = maps_owner(s->maps, mapping);
 
 	maps_mapping(s->maps, mapping, &where.map);
+	return where;
+}
+
+static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, uint64_t time,
+		     struct tally_frame *out)
+{
+	struct file_search where = search_of(s, pid, mapping);
+	int32_t owner = maps_owner(s->maps, mapping);
 	uint32_t index = module_of_file(s, owner, &where.map);
+
 	if (!index)
 		return -ENOMEM;
 	struct module *m = s->modules.at[index - 1];
@@ -642,4 +655,37 @@ int tally_symbolizer_module(const struct tally_symbolizer *s, uint32_t id,
 		.misses = m->misses,
 	};
 	return 0;
+}
+
+/* ---- for symbolizer-lines.c, symbolizer-code.c ---- */
+
+struct source_lines **symbolizer_source_lines(struct tally_symbolizer *s)
+{
+	return &s->lines;
+}
+
+uint8_t **symbolizer_code_bytes(struct tally_symbolizer *s)
+{
+	return &s->code;
+}
+
+const struct module *symbolizer_module_at(const struct tally_symbolizer *s, uint32_t id)
+{
+	return s->modules.at[id];
+}
+
+const char *symbolizer_readable(struct tally_symbolizer *s, const char *name)
+{
+	return readable(s, name, false);
+}
+
+bool symbolizer_search(struct tally_symbolizer *s, const struct tally_symbolizer_query *query,
+		       struct file_search *out)
+{
+	int64_t mapping = locate(s, query->pid, query->time, query->address, query->mode);
+
+	if (mapping <= 0)
+		return false;
+	*out = search_of(s, query->pid, (uint32_t)mapping);
+	return true;
 }

@@ -21,7 +21,7 @@
 	(TALLY_SCRIPT_JSON | TALLY_SCRIPT_DUMP | TALLY_SCRIPT_NS | TALLY_SCRIPT_NO_CHAIN |     \
 	 TALLY_SCRIPT_MMAPS | TALLY_SCRIPT_TASKS | TALLY_SCRIPT_SWITCHES | TALLY_SCRIPT_LOST | \
 	 TALLY_SCRIPT_NAMESPACES | TALLY_SCRIPT_CGROUPS | TALLY_SCRIPT_BPF |                   \
-	 TALLY_SCRIPT_OWN_PAYLOADS)
+	 TALLY_SCRIPT_OWN_PAYLOADS | TALLY_SCRIPT_FULL_SOURCE)
 
 #define MAX_CPUS 8192
 
@@ -387,6 +387,7 @@ static int open_symbols(struct script *s, struct tally_error *err)
 	s->places = (struct places){
 		.sideband = &s->sideband,
 		.symbolizer = s->symbolizer,
+		.full_source = s->opts.flags & TALLY_SCRIPT_FULL_SOURCE,
 		.symbols = s->opts.symbol,
 		.dsos = s->opts.dso,
 	};

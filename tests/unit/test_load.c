@@ -22,8 +22,8 @@ static struct {
 	uint64_t unwound[3];    /* addresses */
 	struct tally_unwound how;
 	uint64_t stack_bytes;
-	uint64_t replaced;      /* when code took the place of other code; 0: never */
-	uint32_t flags;         /* of the last mapping */
+	uint64_t replaced; /* when code took the place of other code; 0: never */
+	uint32_t flags;    /* of the last mapping */
 	int removed;
 } world;
 
@@ -134,6 +134,29 @@ int tally_symbolizer_find(struct tally_symbolizer *symbolizer, int32_t pid, uint
 	if (page == 1)
 		out->function_id = 1000;
 	return 1;
+}
+
+/* Page 9 holds what a() inlined into b(), and b() into the page's own function. */
+int tally_symbolizer_lines(struct tally_symbolizer *symbolizer,
+			   const struct tally_symbolizer_query *q, size_t count,
+			   struct tally_symbolized *out)
+{
+	static struct tally_source sources[3];
+
+	*out = (struct tally_symbolized){ .sources = sources, .source_count = 1 };
+	tally_symbolizer_find(symbolizer, q->pid, q->time, q->address, q->mode, &out->frame);
+	sources[0] =
+		(struct tally_source){ .function = "a", .file = "/s/a.c", .line = 3, .inlined = 1 };
+	sources[1] =
+		(struct tally_source){ .function = "b", .file = "/s/b.c", .line = 4, .inlined = 1 };
+	sources[2] = (struct tally_source){ .file = "/s/c.c",
+					    .line = (uint32_t)q->address & 0xfff };
+	if (q->address >> 12 == 9)
+		out->source_count = 3;
+	else
+		sources[0] = sources[2];
+	sources[out->source_count - 1].function = out->frame.function;
+	return 0;
 }
 
 /* ---- pushing ---- */
@@ -455,6 +478,52 @@ static void nonsense_is_counted_and_left_out(void)
 	end();
 }
 
+/* "label source" of a stack and those below it, innermost first. */
+static const char *sources_of(int32_t stack)
+{
+	static char text[256];
+	struct tally_profile_function_info info;
+	int32_t parent, function;
+	uint64_t address;
+
+	for (text[0] = '\0'; stack >= 0; stack = parent) {
+		const char *source = tally_profile_stack_source(profile, (uint32_t)stack);
+		tally_profile_stack_info(profile, (uint32_t)stack, &parent, &function, &address);
+		tally_profile_function_info(profile, (uint32_t)function, &info);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s %s;", info.label,
+			 source ? source : "-");
+	}
+	return text;
+}
+
+static const char *load_page_9(uint32_t flags)
+{
+	const struct tally_loader_opts opts = { .size = sizeof(opts), .flags = flags };
+	const uint64_t chain[] = { TALLY_CONTEXT_USER, 0x9010, 0x1021 };
+	struct tally_profile_row row;
+
+	begin_with(&opts);
+	check_int(push_chain(USER, 20, 0, chain, 3), 0);
+	check_int(tally_profile_row(profile, 0, &row), 0);
+	return sources_of(row.stack);
+}
+
+static void lines_and_inlined_calls_come_when_asked_for(void)
+{
+	check_str(load_page_9(0), "u9 -;main -;");
+	end();
+	/* What was executed is the line of the innermost, whoever it was inlined into. */
+	check_str(load_page_9(TALLY_LOADER_LINES), "u9 /s/a.c:3;main /s/c.c:32;");
+	end();
+	check_str(load_page_9(TALLY_LOADER_INLINE), "a (inlined) -;b (inlined) -;u9 -;main -;");
+	end();
+	check_str(load_page_9(TALLY_LOADER_LINES | TALLY_LOADER_INLINE),
+		  "a (inlined) /s/a.c:3;b (inlined) /s/b.c:4;u9 /s/c.c:16;main /s/c.c:32;");
+	check_u64(health_now().frames, 2);
+	check_u64(health_now().broken_chains, 0);
+	end();
+}
+
 static void a_lack_of_memory_ends_it(void)
 {
 	begin();
@@ -493,6 +562,7 @@ int main(void)
 	tap_run(times_are_a_filter);
 	tap_run(loss_is_added_up);
 	tap_run(nonsense_is_counted_and_left_out);
+	tap_run(lines_and_inlined_calls_come_when_asked_for);
 	tap_run(a_lack_of_memory_ends_it);
 	tap_run(an_event_that_does_not_exist_is_refused);
 	return tap_end();
