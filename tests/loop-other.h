@@ -13,6 +13,14 @@ static __attribute__((noinline)) void loop(uint64_t n)
 		;
 }
 
+static inline void mark_begin(void)
+{
+}
+
+static inline void mark_end(void)
+{
+}
+
 static inline const char *loop_branches(void)
 {
 	return "";

@@ -3,7 +3,9 @@
 #ifndef TESTS_PMU_H
 #define TESTS_PMU_H
 
+#include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,6 +20,20 @@ static char no_pmu[TALLY_ERROR_TEXT]; /* why; "": there is one */
 		if (no_pmu[0])            \
 			tap_skip(no_pmu); \
 	} while (0)
+
+/* Interrupts that this machine has served so far, of all CPUs: the first number of /proc/stat's "intr". */
+static inline uint64_t interrupts(void)
+{
+	static char text[65536];
+	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	const char *line = strstr(text, "\nintr ");
+	return line ? strtoull(line + 6, NULL, 10) : 0;
+}
 
 /* What a counter that is off counts over a loop. */
 static inline uint64_t count_loop(struct tally_counter *counter, uint64_t rounds)

@@ -52,6 +52,7 @@ class Guest:
     kernel: str = ""  # more words for the kernel
     tests: tuple = ()  # none: all
     env: dict = field(default_factory=dict)  # the emulator's environment
+    referee: bool = False  # whether the emulator counts by itself as well
 
 
 @dataclass
@@ -67,7 +68,8 @@ MACHINES = {
     "arm64": Machine(
         "arm64", "qemu-system-aarch64", ["-M", "virt"], "ttyAMA0",
         # The default way of signing pointers is a cipher, which is slow to emulate.
-        [Guest("arm64", "max,pauth-impdef=on")]),
+        [Guest("arm64", "max,pauth-impdef=on"),
+         Guest("arm64-referee", "max,pauth-impdef=on", tests=("live-referee",), referee=True)]),
     "x86_64": Machine(
         "amd64", "qemu-system-x86_64",
         # An emulator that is not installed does not know where its firmware lies.
@@ -78,7 +80,9 @@ MACHINES = {
                ("live-command", "live-doctor", "live-pmu", "live-pmu_exact", "live-pmu_fast")),
          # Interrupts that come late by up to so many instructions, as those of CPUs do.
          Guest("intel-skid", "Skylake-Client,pmu=on", "nmi_watchdog=0", ("live-pmu_sample",),
-               {"QEMU_PMU_SKID": "0:2000"})]),
+               {"QEMU_PMU_SKID": "0:2000"}),
+         Guest("intel-referee", "Skylake-Client,pmu=on", "nmi_watchdog=0", ("live-referee",), referee=True),
+         Guest("amd-referee", "EPYC,pmu=on", "nmi_watchdog=0", ("live-referee",), referee=True)]),
 }
 
 
@@ -261,12 +265,45 @@ def read_lines(stream, lines):
     lines.put(None)
 
 
-def boot(emulator, machine, guest, kernel, archive, console, results):
+def make_referee(folder):
+    """The plugin, and the file that it writes."""
+    do(os.environ.get("CC") or "cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fPIC",
+       "-shared", "-o", folder / "referee.so", HERE / "referee.c")
+    return folder / "referee.so", folder / "referee.out"
+
+
+COUNTS = re.compile(r"(\w+)=(\d+)")
+
+
+def counts_in(lines):
+    return [{key: int(value) for key, value in COUNTS.findall(line)} for line in lines]
+
+
+def judge(guest, console, referee_out, results):
+    """Compares what was counted with what the referee saw: but for a constant, each time the same."""
+    told = [line for line in console.read_text(encoding="utf-8").splitlines() if line.startswith("# counted ")]
+    counted, seen = counts_in(told), counts_in(referee_out.read_text().splitlines())
+    names = [line.split(":")[0].removeprefix("# counted ") for line in told]
+    if not counted or len(counted) != len(seen):
+        results.point("failed", f"{guest.name}: referee", f"{len(counted)} counts, and {len(seen)} of the referee")
+        return
+    last = {name: number for number, name in enumerate(names)}
+    around = {key: counted[last["nothing"]][key] - seen[last["nothing"]][key] for key in counted[0]}
+    for number, name in enumerate(names):
+        if name == "nothing" or name.endswith("to warm up"):
+            continue
+        for key, value in counted[number].items():
+            right = seen[number][key] + around[key]
+            state = "passed" if value == right else "failed"
+            results.point(state, f"{guest.name}: referee: {key} of {name}", f"{value}, not {right}")
+
+
+def boot(emulator, machine, guest, kernel, archive, console, results, more=()):
     # A CPU with one instruction a nanosecond, so that what runs is the same each time; idle time is passed over.
     words = [emulator, *machine.words, "-cpu", guest.cpu, "-icount", "shift=0,sleep=off", "-m", "1024",
              "-display", "none", "-serial", "stdio", "-monitor", "none", "-nic", "none", "-no-reboot",
              "-kernel", kernel, "-initrd", archive,
-             "-append", f"console={machine.console} quiet loglevel=2 panic=-1 {guest.kernel}"]
+             "-append", f"console={machine.console} quiet loglevel=2 panic=-1 {guest.kernel}", *more]
     listener, lines = Listener(guest.name, results), queue.Queue()
     end = time.monotonic() + LIMIT_S
     process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -299,9 +336,17 @@ def run_guest(guest, arch, args, parts, results):
     make_archive(archive, args.build, root, chosen)
     say(f"booting {kernel.name} on {guest.cpu} {guest.kernel}")
     failed = results.count["failed"]
-    why = boot(emulator, machine, guest, kernel, archive, console, results)
-    if why:
+    more = []
+    if guest.referee:
+        plugin, seen = make_referee(args.build)
+        more = ["-plugin", f"{plugin},out={seen}"]
+    why = boot(emulator, machine, guest, kernel, archive, console, results, more)
+    if guest.referee and "plugin" in console.read_text(encoding="utf-8"):
+        results.point("skipped", f"{guest.name}: referee", "this emulator takes no plugins of version 1 (QEMU 8.1 does)")
+    elif why:
         results.point("failed", guest.name, why)
+    elif guest.referee:
+        judge(guest, console, seen, results)
     if results.count["failed"] > failed:
         print(f"# lab: its console is kept in {console}")
     else:

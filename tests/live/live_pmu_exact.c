@@ -20,20 +20,6 @@
 			tap_skip("the loop is not written in assembly for this architecture"); \
 	} while (0)
 
-/* Interrupts that this machine has served so far, of all CPUs: the first number of /proc/stat's "intr". */
-static uint64_t interrupts(void)
-{
-	static char text[65536];
-	int fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	const char *line = strstr(text, "\nintr ");
-	return line ? strtoull(line + 6, NULL, 10) : 0;
-}
-
 /*
  * The loop many times over. Each time the count is what the loop is made of, beyond the constant that
  * starting and stopping count, except that CPUs of x86 are known to count an interrupt as an instruction
