@@ -10,10 +10,13 @@ set -eu
 arch=$1
 folder=$2
 kernel=linux-image-cloud-$arch
-# Static libraries for the command, and the small tools that programs under test run.
-libraries="libelf-dev libzstd-dev libiberty-dev zlib1g-dev busybox-static"
+# The libraries of the build and what they need themselves, static ones being among them, and the small
+# tools that programs under test run.
+lists=$(dirname "$0")/../../scripts
+libraries=$(sed -n 's/^\(lib[^ ]*-dev\).*/\1/p' "$lists/packages-build.txt" | grep -v '^libc6-dev$')
+names=$(echo "$kernel" "$libraries" zlib1g-dev busybox-static | tr ' ' '\n' | sort -u)
 
-[ -e "$folder/complete" ] && exit 0
+[ "$(cat "$folder/complete" 2>/dev/null)" = "$names" ] && exit 0
 rm -rf "$folder"
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial" "$folder/debs"
 folder=$(cd "$folder" && pwd)
@@ -36,10 +39,11 @@ if [ -z "$image" ]; then
 	echo "fetch: no package $kernel:$arch in the archives that apt knows here" >&2
 	exit 1
 fi
+wanted=$(echo "$names" | sed "s/^$kernel\$/$image/")
 # shellcheck disable=SC2086 # a list of names
-(cd "$folder/debs" && own_apt apt-get download "$image" $libraries) >>"$folder/apt/log" 2>&1 || {
+(cd "$folder/debs" && own_apt apt-get download $wanted) >>"$folder/apt/log" 2>&1 || {
 	tail -n 5 "$folder/apt/log" >&2
-	echo "fetch: could not download $image and $libraries" >&2
+	echo "fetch: could not download" $wanted >&2
 	exit 1
 }
 mkdir "$folder/root"
@@ -50,4 +54,4 @@ for deb in "$folder"/debs/*.deb; do
 	esac
 done
 rm -rf "$folder/debs" "$folder/apt"
-: >"$folder/complete"
+echo "$names" >"$folder/complete"

@@ -46,7 +46,7 @@ static void format(void)
 	size_t at = 0;
 
 	for (int i = 0; i < 500; i++)
-		at += (size_t)snprintf(text + at, sizeof(text) - at, "%d:%x,", i * 37, i);
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%d:%d,", i * 37, i);
 	sink = at;
 }
 
