@@ -133,7 +133,10 @@ def say(text):
 def get_kernel(machine):
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = Path(os.environ.get("TALLY_LAB_CACHE") or home / "tally-lab") / machine.deb
-    do(HERE / "fetch.sh", machine.deb, folder)
+    fetched = subprocess.run([HERE / "fetch.sh", machine.deb, folder], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                             text=True, errors="replace", check=False)
+    if fetched.returncode:
+        raise Unable("its kernel cannot be fetched: " + " ".join(fetched.stderr.split()))
     kernels = sorted(folder.glob("boot/vmlinuz-*"))
     if not kernels:
         sys.exit(f"lab: no kernel in {folder}: remove that folder")
@@ -376,10 +379,10 @@ def main():
     try:
         emulator = find_emulator(machine, args.arch)
         check_compiler(args.arch)
+        kernel, root = get_kernel(machine)
     except Unable as why:
         results.point("skipped", "all", str(why))
         return results.end(args.tap)
-    kernel, root = get_kernel(machine)
     say("building the tests")
     tests = build(args.arch, args.build, root)
     for pattern in args.tests:
