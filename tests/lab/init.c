@@ -11,6 +11,7 @@
  * without the last of which the run did not come to its end.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static void set_up(void)
 		if (fd < 0)
 			continue;
 		if (write(fd, settings[i].value, strlen(settings[i].value)) < 0)
-			printf("# lab: %s: %m\n", settings[i].file);
+			printf("# lab: %s: %s\n", settings[i].file, strerror(errno));
 		close(fd);
 	}
 	setenv("PATH", "/bin", 1);
@@ -94,7 +95,7 @@ static int status_of(char *const argv[])
 		setsid();
 		if (chdir("/tmp") == 0)
 			execv(argv[0], argv);
-		printf("# lab: %s: %m\n", argv[0]);
+		printf("# lab: %s: %s\n", argv[0], strerror(errno));
 		_exit(127);
 	}
 	while (waitpid(pid, &status, 0) != pid)
