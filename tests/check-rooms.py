@@ -21,7 +21,7 @@ HEADERS = {
     "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
     "maps": "image", "symbolizer": "image",
     "recorder": "recorder",
-    "profile": "profile", "script": "profile",
+    "annotate": "profile", "profile": "profile", "script": "profile",
     "doctor": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}
