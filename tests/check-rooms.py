@@ -19,10 +19,10 @@ HEADERS = {
     "ring": "sample", "sampler": "sample",
     "features": "perfdata", "file_record": "perfdata", "reader": "perfdata", "writer": "perfdata",
     "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
-    "maps": "image", "symbolizer": "image",
+    "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
     "annotate": "profile", "profile": "profile", "script": "profile",
-    "doctor": "inspect",
+    "doctor": "inspect", "stack": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}
 # libtally-profile reaches libtally's rooms by public headers alone: hidden functions do not cross.

@@ -13,6 +13,7 @@
 #include "image/debug-file.h"
 #include "image/debuginfod.h"
 #include "image/elf-content.h"
+#include "image/file-find.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
 
@@ -87,18 +88,6 @@ static bool crc_of(int fd, uint64_t size, uint32_t *crc)
 	return true;
 }
 
-/* A regular file, whatever the path names by now; its fd or a negative errno. */
-static int open_regular(const char *path, struct stat *st)
-{
-	int fd = sys()->open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-
-	if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))) {
-		sys()->close(fd);
-		return -ENOENT;
-	}
-	return fd;
-}
-
 /* Whether an open file was split off from the program, and has what is looked for. */
 static bool belongs(const struct look *l, int fd, const struct stat *st, bool by_crc)
 {
@@ -122,7 +111,7 @@ static bool belongs(const struct look *l, int fd, const struct stat *st, bool by
 static bool try_path(const struct look *l, const char *path, bool by_crc)
 {
 	struct stat st;
-	int fd = open_regular(path, &st);
+	int fd = file_open_regular(path, &st);
 
 	if (fd < 0)
 		return false;
@@ -224,7 +213,7 @@ static bool try_alt(struct debug_file *out, const char *path, const struct build
 {
 	struct elf_input in;
 	struct stat st;
-	int fd = open_regular(path, &st);
+	int fd = file_open_regular(path, &st);
 
 	if (fd < 0)
 		return false;

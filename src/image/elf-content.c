@@ -2,6 +2,7 @@
 /* Reading and decompressing sections. */
 #include <endian.h>
 #include <errno.h>
+#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -20,6 +21,10 @@
  * its reader.
  */
 #define MAX_RATIO 1024
+
+/* Symbols alone stay far below it; the decoder's dictionary too. */
+#define MAX_UNXZ  ((uint64_t)256 << 20)
+#define XZ_MEMORY ((uint64_t)128 << 20)
 
 #define OLD_MAGIC "ZLIB" /* then the size, 8 bytes, big-endian */
 #define OLD_HEAD  12
@@ -140,6 +145,40 @@ int elf_content_read(struct elf_content *out, const struct elf_input *in, const 
 	}
 	elf_content_done(&raw);
 	return r;
+}
+
+/* How large it becomes stands nowhere, so the memory grows with it. */
+int elf_content_unpack_xz(struct elf_content *out, const struct elf_content *packed)
+{
+	uint64_t most = packed->size < MAX_UNXZ / MAX_RATIO ? packed->size * MAX_RATIO : MAX_UNXZ;
+	lzma_stream stream = LZMA_STREAM_INIT;
+	struct elf_content content = { 0 };
+	size_t room = 0;
+
+	lzma_ret r = lzma_stream_decoder(&stream, XZ_MEMORY, 0);
+	stream.next_in = packed->at;
+	stream.avail_in = packed->size;
+	while (r == LZMA_OK && room < most) {
+		size_t more = room ? room : packed->size * 4;
+		uint8_t *grown = realloc(content.at, room + more);
+		if (!grown) {
+			r = LZMA_MEM_ERROR;
+			break;
+		}
+		content.at = grown;
+		stream.next_out = grown + room;
+		stream.avail_out = more;
+		room += more;
+		r = lzma_code(&stream, LZMA_FINISH);
+	}
+	content.size = room - stream.avail_out;
+	lzma_end(&stream);
+	if (r != LZMA_STREAM_END) {
+		elf_content_done(&content);
+		return r == LZMA_MEM_ERROR ? -ENOMEM : -ENOEXEC;
+	}
+	*out = content;
+	return 0;
 }
 
 void elf_content_done(struct elf_content *content)

@@ -25,6 +25,10 @@ const GElf_Shdr *elf_content_find(const struct elf_input *in, const char *name);
  * needed after success only.
  */
 int elf_content_read(struct elf_content *out, const struct elf_input *in, const GElf_Shdr *section);
+
+/* What an .xz file in memory holds. Errors: as elf_content_read. */
+int elf_content_unpack_xz(struct elf_content *out, const struct elf_content *packed);
+
 void elf_content_done(struct elf_content *content);
 
 #endif

@@ -27,6 +27,6 @@ const struct module *symbolizer_module_at(const struct tally_symbolizer *s, uint
 const char *symbolizer_readable(struct tally_symbolizer *s, const char *name);
 /* Where to look for the file of an address; false: no file is mapped there. */
 bool symbolizer_search(struct tally_symbolizer *s, const struct tally_symbolizer_query *query,
-		       struct module_search *out);
+		       struct file_search *out);
 
 #endif

@@ -41,7 +41,7 @@ static int open_debug(struct tally_symbolizer *s, const struct tally_symbolizer_
 		      uint32_t module, struct debug_info **out)
 {
 	const struct module *m = symbolizer_module_at(s, module);
-	struct module_search where;
+	struct file_search where;
 	struct debug_file file;
 
 	if (!symbolizer_search(s, query, &where))

@@ -5,28 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "fakeroot.h"
 #include "image/debug-file.h"
 #include "image/elf-content.h"
+#include "shell.h"
 #include "tap.h"
-
-/* Runs a command in the made-up root. */
-__attribute__((format(printf, 2, 3))) static bool shell(const struct fakeroot *root,
-							const char *command, ...)
-{
-	char text[2048];
-	va_list args;
-	int n = snprintf(text, sizeof(text), "cd %s && exec >/dev/null 2>&1 && ", root->path);
-
-	va_start(args, command);
-	vsnprintf(text + n, sizeof(text) - (size_t)n, command, args);
-	va_end(args);
-	return system(text) == 0;
-}
 
 static bool there_is(const char *tool)
 {

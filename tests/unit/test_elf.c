@@ -199,6 +199,52 @@ static void symbols_of_a_debug_file_are_added(void)
 		close(fds[i]);
 }
 
+/* prelink(8) moved the program after its debug file was made. */
+static void debug_file_may_be_linked_elsewhere(void)
+{
+	static const struct fakeelf_symbol few[] = { { "exported", BASE, 8, STB_GLOBAL, STT_FUNC, 0,
+						       false } };
+	static const struct fakeelf_symbol all[] = {
+		{ "internal", 0x1008, 8, STB_LOCAL, STT_FUNC, 0, false },
+	};
+	struct fakeelf stripped, debug;
+	struct elf_file f = { 0 };
+
+	fakeelf_make(&stripped, BASE, an_id, SHT_DYNSYM, few, 1);
+	fakeelf_make(&debug, 0x1000, an_id, SHT_SYMTAB, all, 1);
+	int fd = file_of(stripped.at, stripped.len), debug_fd = file_of(debug.at, debug.len);
+	require(fd >= 0 && debug_fd >= 0);
+	check_int(elf_file_read(&f, fd), 0);
+	check_int(elf_file_read_debug(&f, debug_fd), 0);
+	check_int(elf_file_seal(&f), 0);
+	check_str(name_at(&f, BASE), "exported");
+	check_str(name_at(&f, BASE + 8), "internal");
+	elf_file_done(&f);
+	close(fd);
+	close(debug_fd);
+}
+
+/* Hand-written assembly has labels; within a function with a size they are places in it. */
+static void labels_within_functions_name_nothing(void)
+{
+	static const struct fakeelf_symbol symbols[] = {
+		{ "whole", BASE, 0x100, STB_GLOBAL, STT_FUNC, 0, false },
+		{ "place", BASE + 0x40, 0, STB_GLOBAL, STT_NOTYPE, 0, false },
+		{ "entry", BASE + 0x80, 0, STB_GLOBAL, STT_FUNC, 0, false },
+		{ "outside", BASE + 0x100, 0, STB_GLOBAL, STT_NOTYPE, 0, false },
+	};
+	struct fakeelf e;
+	struct elf_file f;
+
+	fakeelf_make(&e, BASE, NULL, SHT_SYMTAB, symbols, 4);
+	require(read_image(&f, e.at, e.len) == 0);
+	check_str(name_at(&f, BASE + 0x40), "whole");
+	check_str(name_at(&f, BASE + 0x7f), "whole");
+	check_str(name_at(&f, BASE + 0x80), "entry");
+	check_str(name_at(&f, BASE + 0x100), "outside");
+	elf_file_done(&f);
+}
+
 static void build_ids_compare(void)
 {
 	struct build_id a = build_id_from(an_id, 20), b = a, none = { 0 };
@@ -391,6 +437,8 @@ int main(void)
 	tap_run(the_innermost_of_nested_functions);
 	tap_run(offsets_become_addresses_by_segment);
 	tap_run(symbols_of_a_debug_file_are_added);
+	tap_run(debug_file_may_be_linked_elsewhere);
+	tap_run(labels_within_functions_name_nothing);
 	tap_run(build_ids_compare);
 	tap_run(own_symbols_agree_with_nm);
 	tap_run(own_stubs_agree_with_objdump);
