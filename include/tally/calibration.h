@@ -21,7 +21,10 @@ TALLY_BEGIN_DECLS
 
 struct tally_calibration;
 
-/* Skids in ticks, by size. bucket[0]: 0; bucket[i]: from 2^(i-1) to 2^i - 1; the last: all above too. */
+/*
+ * Skids in ticks, by size. bucket[0]: 0; bucket[i]: from 2^(i-1) to 2^i - 1; the last: all that is
+ * above, too.
+ */
 #define TALLY_SKID_BUCKETS 40
 
 struct tally_skids {

@@ -61,10 +61,10 @@ enum tally_clock_can {
 	TALLY_CLOCK_INTERRUPTS = 1u << 1, /* tally_clock_arm() works */
 	TALLY_CLOCK_MAY_SKID = 1u << 2,   /* an interrupt may come late; else it never does */
 	/*
-	 * What a step counts follows from the bits of its instruction (tally_stop.insn), without
-	 * exception: a timer then takes a step that counted otherwise for a clock that is broken.
+	 * What a step counts is what it retired (tally_stop.retired), without exception: a timer
+	 * then takes a step that counted otherwise for a clock that is broken.
 	 */
-	TALLY_CLOCK_FOLLOWS_INSN = 1u << 3,
+	TALLY_CLOCK_FOLLOWS_STEPS = 1u << 3,
 };
 
 /* How the counts of a clock differ from what its semantics says. */
@@ -113,19 +113,19 @@ struct tally_clock_ops {
 	 */
 	bool (*owns)(void *self, const struct tally_stop *stop);
 	/*
-	 * An instruction was executed by a step (TALLY_STOP_STEP), or by leaving a system call
-	 * (TALLY_STOP_SYSCALL_EXIT). NULL: it counts that by itself.
+	 * Something was retired by a step: `stop->retired`; when `stop->insn` has
+	 * TALLY_INSN_UNKNOWN it could not be told what. NULL: it counts by itself.
 	 */
 	int (*stepped)(void *self, const struct tally_stop *stop);
 	void (*free)(void *self); /* NULL: nothing is to be freed */
 };
 
 /*
- * A clock on a backend. The ops are copied. It takes over `self`: tally_clock_free() frees it,
- * and so does this function when it fails, unless it is the ops that are wrong (-EINVAL, -E2BIG).
- * Errors: -EINVAL (about or read is missing; arm, disarm or owns where it says that it
- * interrupts; what it tells about itself cannot be), -E2BIG (ops of a later version), -ENOMEM;
- * those of `about`. Since: 0.1
+ * A clock on a backend. The ops are copied. It takes over `self`, which tally_clock_free() frees;
+ * when it fails `self` stays the caller's.
+ * Errors: -EINVAL (about or read is missing; arm, disarm or owns where it says that it interrupts;
+ * what it tells about itself cannot be), -E2BIG (ops of a later version), -ENOMEM; those of
+ * `about`. Since: 0.1
  */
 TALLY_API int tally_clock_new(struct tally_clock **out, const struct tally_clock_ops *ops,
 			      void *self, struct tally_error *err);
@@ -183,9 +183,8 @@ TALLY_API int tally_clock_disarm(struct tally_clock *clock);
 TALLY_API bool tally_clock_owns(struct tally_clock *clock, const struct tally_stop *stop);
 
 /*
- * Tells of an instruction that was executed by a step, or by leaving a system call; other stops are
- * ignored. A timer does this for the steps that it asks for. Errors: those of the backend.
- * Since: 0.1
+ * Tells of a stop what was retired by steps before it, if anything was. A timer does this for the
+ * stops that it is told of. Errors: those of the backend. Since: 0.1
  */
 TALLY_API int tally_clock_stepped(struct tally_clock *clock, const struct tally_stop *stop);
 

@@ -24,8 +24,7 @@
  * ones do no harm. One that comes too late for its margin ends in LATE, from which the caller may
  * go back to a checkpoint.
  *
- * A request is cancelled by what the caller sees happen before its point: see
- * tally_timer_observe().
+ * A request is cancelled by what the caller sees happen before its point: tally_timer_observe().
  *
  * The signal of the clock (tally_clock_about.signal) may come at any time, even when no request
  * is open: a caller shows each stop by that number to tally_timer_stopped(), and delivers what it
@@ -118,7 +117,8 @@ enum tally_outcome {
 	TALLY_OUTCOME_LATE,          /* it went past, by `late_by` ticks: `why` */
 	TALLY_OUTCOME_CANCELLED,     /* by `cause` */
 	TALLY_OUTCOME_EVENT,         /* something else stopped it on the way: `stop` */
-	TALLY_OUTCOME_EXITED,        /* it ended first: `stop` */
+	/* It ended: `stop`. With `why`: perhaps behind the point, which the clock tells when it holds. */
+	TALLY_OUTCOME_EXITED,
 	TALLY_OUTCOME_CLOCK_INVALID, /* the clock cannot be trusted: `clock`, `why` */
 };
 
@@ -136,7 +136,7 @@ struct tally_timer_outcome {
 	struct tally_clock_value clock; /* where it is */
 	uint64_t instructions;          /* INSTRUCTIONS, WITHIN: steps behind the tick so far */
 	struct tally_stop stop;         /* EVENT, EXITED: what stopped it */
-	const char *why; /* LATE, CLOCK_INVALID: a phrase; static storage. Else NULL */
+	const char *why; /* LATE, CLOCK_INVALID, EXITED: a phrase, or NULL; static storage */
 };
 
 /* What a timer did since it was made. */
@@ -195,11 +195,12 @@ TALLY_API int tally_timer_request(struct tally_timer *timer,
 				  struct tally_error *err);
 
 /*
- * What to do with the stopped thread. Asked twice it answers the same. TALLY_TIMER_DONE: the
- * request has an outcome, or there is none. Behind the outcome EVENT it goes on with the request:
- * deal with the stop first, and when it was a signal, deliver it with the action. Otherwise the
- * action is performed without a signal. Errors: -EBUSY: TAKE or GO_BACK has not been answered.
- * Since: 0.1
+ * What to do with the stopped thread. Asked twice it answers the same. TALLY_TIMER_DONE: the request
+ * has an outcome, or there is none. Behind the outcome EVENT it goes on with the request: deal with
+ * the stop first, and when it was a signal, deliver it with the action. Otherwise the action is
+ * performed without a signal. With checkpoints EVENT may come from here, too: stops behind the point
+ * are told only when going back fails.
+ * Errors: -EBUSY: TAKE or GO_BACK has not been answered. Since: 0.1
  */
 TALLY_API int tally_timer_next(struct tally_timer *timer, struct tally_timer_action *action);
 
@@ -211,8 +212,9 @@ TALLY_API int tally_timer_next(struct tally_timer *timer, struct tally_timer_act
  *
  * 1: it was the timer's own affair: go on with tally_timer_next(), and deliver no signal. 0: it
  * is the caller's, and with a request open its outcome says so: EVENT or EXITED. A stop that
- * belongs to no request is delivered or dealt with as if there were no timer. Errors: -EINVAL:
- * registers are missing, and nothing was taken note of. Since: 0.1
+ * belongs to no request is delivered or dealt with as if there were no timer.
+ * Errors, after which nothing was taken note of: -EINVAL: registers are missing; -EAGAIN: it runs
+ * (TALLY_STOP_NONE). Since: 0.1
  */
 TALLY_API int tally_timer_stopped(struct tally_timer *timer, const struct tally_stop *stop,
 				  const struct tally_tracee_regs *regs);
@@ -238,28 +240,30 @@ TALLY_API int tally_timer_move(struct tally_timer *timer, struct tally_clock *cl
 			       struct tally_error *err);
 
 /*
- * So many instructions were executed for the thread since its last stop, by emulating them, as of a
- * CPUID that was trapped. The clock's ticks, if any, are told by tally_clock_adjust(). Since: 0.1
+ * So many instructions were executed for the thread since its last stop, by emulating them, as of
+ * a CPUID that was trapped; `regs`: those of now, for ADDRESS and POINT, else NULL will do. The
+ * clock's ticks, if any, are told by tally_clock_adjust(). Errors: -EINVAL: registers are missing, and
+ * nothing was taken note of. Since: 0.1
  */
-TALLY_API void tally_timer_emulated(struct tally_timer *timer, uint64_t instructions);
+TALLY_API int tally_timer_emulated(struct tally_timer *timer, uint64_t instructions,
+				   const struct tally_tracee_regs *regs);
 
 /*
- * An event happened that is visible to whom the timer serves. When it comes before the interrupt
- * or the point that the open request waits for, it cancels the request, unless TALLY_TIMER_KEEP:
- * the next tally_timer_next() answers DONE with CANCELLED, BY_EVENT. Nothing is said to the
- * clock, so it is cheap; an interrupt that still comes is taken by tally_timer_stopped(). Since:
- * 0.1
+ * An event happened that is visible to whom the timer serves. It cancels the open request, since it
+ * came before the point, unless TALLY_TIMER_KEEP: the outcome is CANCELLED, BY_EVENT. Nothing is said
+ * to the clock, so it is cheap, and an interrupt may still come; tally_timer_stopped() takes it.
+ * Since: 0.1
  */
 TALLY_API void tally_timer_observe(struct tally_timer *timer);
 
 /*
- * Cancels the request now, and disarms the clock. Does nothing without an open request. Errors:
- * those of disarming; it is cancelled all the same. Since: 0.1
+ * Cancels the request, if one is open, and disarms the clock. Errors: those of disarming; it is
+ * cancelled all the same. Since: 0.1
  */
 TALLY_API int tally_timer_cancel(struct tally_timer *timer);
 /*
- * Cancels it without a word to the clock: cheaper when more requests follow. The interrupt may
- * still come. Since: 0.1
+ * Likewise without a word to the clock, which is cheaper when another request follows: the interrupt
+ * may still come. Since: 0.1
  */
 TALLY_API void tally_timer_cancel_later(struct tally_timer *timer);
 
