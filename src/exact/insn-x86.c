@@ -341,6 +341,7 @@ static void judge_one_byte(const struct decode *d, struct insn *out)
 		out->flags |= TALLY_INSN_SYSCALL | TALLY_INSN_CARE;
 		out->how = INSN_CALL;
 	}
+	out->loads_flags = d->opcode == 0x9d || d->opcode == 0xcf;
 	if (d->opcode == 0xcc || d->opcode == 0xf1) {
 		out->flags |= TALLY_INSN_CARE;
 		out->traps = true;

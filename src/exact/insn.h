@@ -30,6 +30,7 @@ struct insn {
 	bool anywhere;  /* may end elsewhere than behind itself without being a branch */
 	bool traps;     /* it is there to raise SIGTRAP: INT3, BRK */
 	bool shifts;    /* may change between 32 and 64 bits */
+	bool loads_flags; /* POPF, IRET */
 	bool cpuid, tsc;
 	bool relative;   /* a branch whose target is `target` from its own address */
 	uint8_t element; /* a string instruction: the bytes of a repetition */

@@ -133,14 +133,12 @@ int tally_tracee_syscall(struct tally_tracee *tracee, long number, const uint64_
 	if (tracee->in_call || stop.kind == TALLY_STOP_GROUP)
 		return -EINVAL;
 	/* The signal of this stop is lost with the stop; it is sent again when it is delivered. */
-	if (stop.kind == TALLY_STOP_SIGNAL && tracee->redeliver.state != HELD_TAKEN) {
-		long r = sys()->ptrace(PTRACE_GETSIGINFO, tracee->tid, 0,
-				       (unsigned long)&tracee->redeliver.info);
-		if (r < 0)
-			return (int)r;
-		tracee->redeliver.state = HELD_TAKEN;
-	}
-	int r = inject(tracee, number, args, result);
+	int r = 0;
+	if (stop.kind == TALLY_STOP_SIGNAL && tracee->redeliver.state != HELD_TAKEN)
+		r = held_take(tracee);
+	if (r < 0)
+		return r;
+	r = inject(tracee, number, args, result);
 	code_forget(tracee);
 	return r;
 }

@@ -114,6 +114,15 @@ static int put_back(struct tally_tracee *t, struct held *held, struct tally_stop
 	return (int)r;
 }
 
+int held_take(struct tally_tracee *t)
+{
+	long r = sys()->ptrace(PTRACE_GETSIGINFO, t->tid, 0, (unsigned long)&t->redeliver.info);
+
+	if (r == 0)
+		t->redeliver.state = HELD_TAKEN;
+	return (int)r;
+}
+
 int held_send(struct tally_tracee *t)
 {
 	t->redeliver.state = HELD_SENT;

@@ -120,6 +120,7 @@ static int after_step(struct tally_tracee *t, struct tally_stop *stop)
 	if (r == 0 && (t->insn.flags & TALLY_INSN_CARE)) {
 		r = tracee_read_regs(t);
 		t->own_trap_flag = arch_steps_itself(&t->regs);
+		t->loaded_flags = t->insn.loads_flags;
 	}
 	if (r < 0)
 		return r;
@@ -216,7 +217,9 @@ static int (*const begins[INSN_HOWS])(struct tally_tracee *t) = {
 
 /*
  * Sets up a signal's handler, or whatever the signal does, and executes nothing: a pending interrupt
- * stops the thread before it is back in the program.
+ * stops the thread before it is back in the program. Without a signal it ends the kernel's stepping,
+ * which would take its own trap flag for the program's behind a step over POPF or IRET
+ * (enable_single_step(), arch/x86/kernel/step.c, relies on a flag of the last step).
  */
 static int begin_deliver(struct tally_tracee *t, int signal)
 {
@@ -225,7 +228,8 @@ static int begin_deliver(struct tally_tracee *t, int signal)
 	if (r < 0)
 		return r;
 	code_forget(t);
-	t->restarts = false;
+	t->restarts &= !signal;
+	t->loaded_flags = false;
 	t->plan = PLAN_DELIVER;
 	long sent = sys()->ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
 	return sent < 0 ? (int)sent : tracee_continue(t, PTRACE_CONT, signal);
@@ -239,6 +243,8 @@ int step_begin(struct tally_tracee *t, int signal)
 		return step_call(t);
 	if (signal)
 		return begin_deliver(t, signal);
+	if (t->loaded_flags)
+		return begin_deliver(t, 0);
 	if (t->restarts)
 		return step_call(t);
 	r = tracee_read_pc(t);
@@ -282,7 +288,7 @@ int run_begin(struct tally_tracee *t, int signal)
 	if (r < 0)
 		return r;
 	t->losses++;
-	t->restarts = false;
+	t->restarts = t->loaded_flags = false;
 	t->bits = 0;
 	code_forget(t);
 	t->plan = PLAN_RUN;

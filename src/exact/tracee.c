@@ -305,10 +305,32 @@ static int listen(struct tally_tracee *t)
 	return r < 0 ? r : tracee_continue(t, PTRACE_LISTEN, 0);
 }
 
+/*
+ * A signal whose stop has been left by a call that was made for the caller, or has to be for the one
+ * that has SIGTRAP ignored again, is sent anew instead of delivered.
+ */
+static int leave_signal(struct tally_tracee *t, int *signal)
+{
+	struct held *held = &t->redeliver;
+	int r = 0;
+
+	if (*signal && t->owes_ignore && held->state == HELD_NONE) {
+		r = held_take(t);
+		if (r == 0)
+			r = trap_return(t);
+	}
+	if (r < 0 || held->state != HELD_TAKEN)
+		return r;
+	bool wanted = *signal == held->info.si_signo;
+	held->state = HELD_NONE;
+	*signal = wanted ? 0 : *signal;
+	return wanted ? held_send(t) : 0;
+}
+
 int tally_tracee_resume(struct tally_tracee *tracee, uint32_t how, int signal)
 {
 	struct tally_tracee *t = tracee;
-	int r = 0;
+	int r;
 
 	if (t->state != TRACEE_STOPPED || how > TALLY_RESUME_LISTEN)
 		return -EINVAL;
@@ -323,16 +345,11 @@ int tally_tracee_resume(struct tally_tracee *tracee, uint32_t how, int signal)
 	}
 	if (how == TALLY_RESUME_LISTEN)
 		return listen(t);
-	if (t->redeliver.state == HELD_TAKEN) {
-		if (signal == t->redeliver.info.si_signo) {
-			r = held_send(t);
-			signal = 0;
-		} else {
-			t->redeliver.state = HELD_NONE;
-		}
-	}
+	r = leave_signal(t, &signal);
+	/* One that was sent again stops it before anything is executed, and is passed on then. */
 	if (r == 0)
-		r = resume_begin(t, signal);
+		r = t->redeliver.state == HELD_SENT ? tracee_continue(t, PTRACE_CONT, 0) :
+						      resume_begin(t, signal);
 	if (r == -ESRCH)
 		t->state = TRACEE_RUNS;
 	return r == -ESRCH ? 0 : r;

@@ -115,6 +115,7 @@ struct tally_tracee {
 	struct insn insn;
 	uint64_t address, repeats;
 	bool own_trap_flag; /* the program steps itself */
+	bool loaded_flags;  /* the last step was over POPF or IRET */
 	struct tally_retired retired;
 	struct tally_retired_total total;
 	uint64_t losses; /* how often it executed what is not in `total` */
@@ -178,7 +179,8 @@ void breaks_hide(const struct tally_tracee *t, uint64_t address, uint8_t *buf, s
 /* tracee-signals.c: SIGTRAP of a program that blocks or ignores it. */
 int trap_lend(struct tally_tracee *t);
 int trap_return(struct tally_tracee *t);
-/* Sends the signal again whose stop was left. */
+/* Keeps the signal of a stop that is to be left; sends it again. */
+int held_take(struct tally_tracee *t);
 int held_send(struct tally_tracee *t);
 /* Gives a signal that was sent again what it had with it. 1: deliver it at once; 0; or -errno. */
 int held_restore(struct tally_tracee *t, struct tally_stop *stop);
