@@ -204,8 +204,8 @@ static int hazard_exec(void)
 static int hazard_exec_thread(void)
 {
 	guest_clone(0x10f00, stack + sizeof(stack), exec_self); /* VM FS FILES SIGHAND THREAD */
-	for (;;)
-		guest_call(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+	guest_call(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+	return 1;
 }
 
 static int hazard_after_exec(void)
