@@ -174,6 +174,8 @@ static void make_opts(struct schedule *s)
 	/* Emulated instructions are ticks that no interrupt is late by: only where LATE is allowed. */
 	if (o->ticks != TALLY_TICKS_INSTRUCTIONS || s->weather == LATE_ONES || s->weather == NOISE)
 		o->flags |= rnd(s, 2) ? TALLY_SIM_TRAP_CPUID | TALLY_SIM_TRAP_TSC : 0;
+	if (rnd(s, 4) == 0)
+		o->flags |= TALLY_SIM_SECCOMP;
 	if (rnd(s, 2))
 		o->flags |= TALLY_SIM_FOLLOWS_STEPS;
 	if (rnd(s, 8) == 0)
