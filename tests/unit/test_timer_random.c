@@ -382,7 +382,9 @@ static void go_back(struct schedule *s)
 	struct tally_sim *sim;
 	struct tally_clock *clock;
 
-	if (rnd(s, 8) == 0 || tally_sim_copy(&sim, s->saved, NULL) < 0) {
+	if (!s->saved)
+		s->wrong = "it goes back behind an event";
+	if (!s->saved || rnd(s, 8) == 0 || tally_sim_copy(&sim, s->saved, NULL) < 0) {
 		s->refused = true;
 		tally_timer_answer(s->timer, -ESRCH);
 		return;
@@ -427,6 +429,8 @@ static void handle_event(struct schedule *s, const struct tally_stop *stop)
 		return;
 	if (got->kind != TALLY_OUTCOME_EVENT || got->stop.kind != stop->kind)
 		s->wrong = "an event was not told";
+	tally_sim_free(s->saved);
+	s->saved = NULL;
 	if (stop->kind == TALLY_STOP_CPUID || stop->kind == TALLY_STOP_TSC)
 		emulate(s);
 	if (stop->kind == TALLY_STOP_SIGNAL)
