@@ -23,6 +23,7 @@
 #define TALLY_CLOCK_H
 
 #include <tally/api.h>
+#include <tally/attr.h>
 #include <tally/error.h>
 #include <tally/tracee.h>
 
@@ -199,6 +200,46 @@ TALLY_API uint64_t tally_clock_ticks_of(const struct tally_clock *clock, uint64_
  */
 TALLY_API const char *tally_ticks_name(uint32_t ticks);
 TALLY_API const char *tally_clock_validity_name(uint32_t validity);
+
+/*
+ * The clock of what a tracee's steps retire (tally_tracee_retired()), of any semantics but OTHER.
+ * Whatever is executed without a step makes it NOT_COUNTING. It does not interrupt, so a timer steps
+ * all the way: 25 to 40 thousand instructions a second in a virtual machine. Its conditional branches
+ * are those of TALLY_INSN_CONDITIONAL, so LOOP and J*CXZ are, and repetitions of REP are not.
+ * It borrows `tracee`. Errors: -EINVAL, -ENOMEM. Since: 0.1
+ */
+TALLY_API int tally_clock_open_step(struct tally_clock **out, struct tally_tracee *tracee,
+				    uint32_t ticks, struct tally_error *err);
+
+struct tally_clock_pmu_opts {
+	uint32_t size, flags; /* no flags yet */
+	/*
+	 * The signal by which an overflow stops the tracee; 0: 16 (SIGSTKFLT), which no kernel sends.
+	 * A program that blocks it makes its interrupts late, which a timer finds out by the clock.
+	 */
+	int32_t signal;
+	int32_t reserved;
+	uint64_t margin; /* ticks; 0: what has been seen on this CPU */
+	/*
+	 * The event, where it is known better than by the table of CPUs: type and config, and what else
+	 * they need. NULL: by the CPU that the caller is on. Borrowed.
+	 */
+	const struct tally_attr *attr;
+};
+
+/*
+ * The clock of a hardware counter, for one CPU or CPUs of one kind: pin the tracee on machines that have
+ * several. CONDITIONAL on Intel (Nehalem and later) and AMD (Zen and later), TAKEN on arm64 and older
+ * AMD; BRANCHES and INSTRUCTIONS everywhere, which interrupts and page faults add to
+ * (TALLY_CLOCK_COUNTS_TRAPS), so that they are no clock to stop exactly by; OTHER with `attr`. Ticks are
+ * those of the thread since it was opened, in its own code. The table is not proof: some virtual
+ * machines and CPUs count otherwise than they should. `opts` may be NULL. It borrows `tracee`.
+ * Errors: -EINVAL, -E2BIG, -ENOMEM; -ENODEV (no hardware counters), -ENOTSUP (no event that is known
+ * for this), and those of perf_event_open(2), explained. Linux 3.14. Since: 0.1
+ */
+TALLY_API int tally_clock_open_pmu(struct tally_clock **out, struct tally_tracee *tracee,
+				   uint32_t ticks, const struct tally_clock_pmu_opts *opts,
+				   struct tally_error *err);
 
 TALLY_END_DECLS
 
