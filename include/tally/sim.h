@@ -60,6 +60,8 @@ enum tally_sim_flags {
 	TALLY_SIM_TRAP_CPUID = 1u << 3,
 	TALLY_SIM_TRAP_TSC = 1u << 4,
 	TALLY_SIM_FOLLOWS_STEPS = 1u << 5, /* the clock says TALLY_CLOCK_FOLLOWS_STEPS */
+	/* Each system call stops it with TALLY_STOP_SECCOMP, in steps, too. */
+	TALLY_SIM_SECCOMP = 1u << 6,
 };
 
 /* Chances are in a million (ppm), of each interrupt where nothing else is said. */

@@ -60,8 +60,7 @@ uint64_t skids_bound(const struct tally_skids *skids, uint64_t above)
 		more += skids->bucket[--i];
 	if (i == 0)
 		return 0;
-	uint64_t bound = i == TALLY_SKID_BUCKETS ? UINT64_MAX : ((uint64_t)1 << (i - 1)) - 1;
-	return bound < skids->max ? bound : skids->max;
+	return i == TALLY_SKID_BUCKETS ? skids->max : ((uint64_t)1 << (i - 1)) - 1;
 }
 
 uint64_t tally_skids_margin(const struct tally_skids *seen, uint32_t one_in)

@@ -7,7 +7,7 @@
 
 void skids_add(struct tally_skids *skids, uint64_t skid);
 
-/* The least margin, 2^i - 1 or the largest seen, that all but `above` of them kept to. */
+/* The least margin of the form 2^i - 1 that all but `above` of them kept to. */
 uint64_t skids_bound(const struct tally_skids *skids, uint64_t above);
 
 #endif

@@ -73,7 +73,7 @@ int tally_sim_new(struct tally_sim **out, const struct tally_sim_insn *program, 
 {
 	struct tally_sim_opts known;
 
-	int r = opts_read(&known, sizeof(known), TALLY_SIM_FOLLOWS_STEPS * 2 - 1, opts, err);
+	int r = opts_read(&known, sizeof(known), TALLY_SIM_SECCOMP * 2 - 1, opts, err);
 	if (r == 0)
 		r = check_input(program, count, &known, err);
 	if (r < 0)
@@ -233,6 +233,24 @@ static bool is_syscall(const struct tally_sim_insn *insn)
 	return insn->op == TALLY_SIM_SYSCALL || insn->op == TALLY_SIM_KILL;
 }
 
+/* The stop at the entry of a system call, after which the call is executed. */
+static bool enters_syscall(struct tally_sim *sim, const struct tally_sim_insn *insn,
+			   struct tally_stop *stop)
+{
+	if (!is_syscall(insn))
+		return false;
+	if (sim->opts.flags & TALLY_SIM_SECCOMP) {
+		stop->kind = TALLY_STOP_SECCOMP;
+	} else if (sim->how == TALLY_RESUME_SYSCALL) {
+		stop->kind = TALLY_STOP_SYSCALL_ENTRY;
+		stop->value = (uint64_t)insn->value;
+	} else {
+		return false;
+	}
+	sim->in_syscall = true;
+	return true;
+}
+
 static bool is_exit(const struct tally_sim *sim)
 {
 	return sim->at >= sim->count || sim->program[sim->at].op == TALLY_SIM_EXIT;
@@ -275,15 +293,7 @@ static bool stops_before(struct tally_sim *sim, struct tally_stop *stop)
 		return true;
 	}
 	const struct tally_sim_insn *insn = &sim->program[sim->at];
-	if (traps(sim, insn, stop))
-		return true;
-	if (sim->how == TALLY_RESUME_SYSCALL && is_syscall(insn)) {
-		sim->in_syscall = true;
-		stop->kind = TALLY_STOP_SYSCALL_ENTRY;
-		stop->value = (uint64_t)insn->value;
-		return true;
-	}
-	return false;
+	return traps(sim, insn, stop) || enters_syscall(sim, insn, stop);
 }
 
 /* Executes the next one; whether the thread stops behind it. */

@@ -305,8 +305,9 @@ static bool has_ended(const struct tally_stop *stop)
 
 bool timer_can_go_back(const struct tally_timer *timer)
 {
+	/* Each time the margin grows, until all is stepped: then there is no such gap any more. */
 	return timer->checkpoint == CHECKPOINT_TAKEN && timer->gap == timer_ran_on &&
-	       timer->plan.last < timer->ticks - timer->checkpoint_ticks;
+	       !(timer->opts.flags & TALLY_TIMER_FIXED_MARGIN);
 }
 
 /* Where the thread is behind the point, or may be. */

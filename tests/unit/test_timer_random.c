@@ -174,6 +174,8 @@ static void make_opts(struct schedule *s)
 	/* Emulated instructions are ticks that no interrupt is late by: only where LATE is allowed. */
 	if (o->ticks != TALLY_TICKS_INSTRUCTIONS || s->weather == LATE_ONES || s->weather == NOISE)
 		o->flags |= rnd(s, 2) ? TALLY_SIM_TRAP_CPUID | TALLY_SIM_TRAP_TSC : 0;
+	if (rnd(s, 4) == 0)
+		o->flags |= TALLY_SIM_SECCOMP;
 	if (rnd(s, 2))
 		o->flags |= TALLY_SIM_FOLLOWS_STEPS;
 	if (rnd(s, 8) == 0)
@@ -380,7 +382,9 @@ static void go_back(struct schedule *s)
 	struct tally_sim *sim;
 	struct tally_clock *clock;
 
-	if (rnd(s, 8) == 0 || tally_sim_copy(&sim, s->saved, NULL) < 0) {
+	if (!s->saved)
+		s->wrong = "it goes back behind an event";
+	if (!s->saved || rnd(s, 8) == 0 || tally_sim_copy(&sim, s->saved, NULL) < 0) {
 		s->refused = true;
 		tally_timer_answer(s->timer, -ESRCH);
 		return;
@@ -425,6 +429,8 @@ static void handle_event(struct schedule *s, const struct tally_stop *stop)
 		return;
 	if (got->kind != TALLY_OUTCOME_EVENT || got->stop.kind != stop->kind)
 		s->wrong = "an event was not told";
+	tally_sim_free(s->saved);
+	s->saved = NULL;
 	if (stop->kind == TALLY_STOP_CPUID || stop->kind == TALLY_STOP_TSC)
 		emulate(s);
 	if (stop->kind == TALLY_STOP_SIGNAL)
