@@ -140,6 +140,19 @@ static int hazard_own_steps(void)
 	return own_traps != 6;
 }
 
+/* Not the same in any two runs, unless somebody answers instead. */
+static int hazard_tsc(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	int right = low == 0x1234 && high == 0x5678;
+	__asm__ volatile("rdtscp" : "=a"(low), "=d"(high)::"rcx");
+	right &= low == 0x1234 && high == 0x5678;
+	guest_say(right ? "answered\n" : "the CPU's\n");
+	return 0;
+}
+
 static void skip_breakpoint(void *context)
 {
 }
@@ -147,6 +160,7 @@ static void skip_breakpoint(void *context)
 #define HAZARDS_OF_MACHINE                                                                     \
 	{ "pushf", hazard_pushf }, { "cpuid", hazard_cpuid }, { "movss", hazard_movss },       \
 		{ "syscall", hazard_syscall }, { "rep", hazard_rep }, { "iret", hazard_iret }, \
-		{ "vsyscall", hazard_vsyscall }, { "own-steps", hazard_own_steps },
+		{ "vsyscall", hazard_vsyscall }, { "own-steps", hazard_own_steps },            \
+		{ "tsc", hazard_tsc },
 
 #endif

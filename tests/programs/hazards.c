@@ -253,6 +253,30 @@ static int hazard_restart(void)
 	return result != -4 || again != child || handled != 2;
 }
 
+static void say_cpus(void)
+{
+	uint64_t cpus[16] = { 0 };
+
+	guest_say_hex("bytes ",
+		      (uint64_t)guest_call3(SYS_sched_getaffinity, 0, sizeof(cpus), (long)cpus));
+	guest_say_hex("cpus ", cpus[0]);
+}
+
+/* What it is told of its CPUs, and asks for, is as without a tracer. */
+static int hazard_cpus(void)
+{
+	uint64_t first[16] = { 1 }, none[16] = { 0 };
+
+	say_cpus();
+	guest_say_hex("set ",
+		      (uint64_t)guest_call3(SYS_sched_setaffinity, 0, sizeof(first), (long)first));
+	say_cpus();
+	guest_say_hex("none ",
+		      (uint64_t)guest_call3(SYS_sched_setaffinity, 0, sizeof(none), (long)none));
+	guest_say_hex("fault ", (uint64_t)guest_call3(SYS_sched_setaffinity, 0, sizeof(none), 8));
+	return 0;
+}
+
 static const struct hazard {
 	const char *name;
 	int (*run)(void);
@@ -270,6 +294,7 @@ static const struct hazard {
 	{ "exec-thread", hazard_exec_thread },
 	{ "after-exec", hazard_after_exec },
 	{ "restart", hazard_restart },
+	{ "cpus", hazard_cpus },
 	{ "killed", hazard_killed },
 	{ "fault", hazard_fault },
 };
