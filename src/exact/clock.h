@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What the timer knows of a clock beyond its contract. */
+#ifndef EXACT_CLOCK_H
+#define EXACT_CLOCK_H
+
+#include <tally/clock.h>
+
+/*
+ * Changes whenever ticks were moved against those of the backend (set, adjust, a pause), so that an
+ * interrupt that was armed before is due at another reading.
+ */
+uint32_t clock_epoch(const struct tally_clock *clock);
+
+#endif
