@@ -32,7 +32,7 @@ def cost(argv, path):
 
 
 def compare(command, pid, path, rate):
-    common = ["record", "-g", "-F", str(rate), "-e", "cpu-clock", "-p", str(pid), "-o", path]
+    common = ["record", "--call-graph", "fp", "-F", str(rate), "-e", "cpu-clock", "-p", str(pid), "-o", path]
     ours, theirs = interleaved(
         RUNS,
         lambda: cost([command, *common, "--duration", str(SECONDS)], path),

@@ -3,7 +3,8 @@
  * bench-ring call COUNT: sleeps for a second, then enters getppid(2) so often.
  *
  * bench-ring write PID EVENT FILE RING_BYTES: samples a process until it ends, writing what comes from the
- * rings to a file with nothing in between: the least that a recorder can do.
+ * rings to a file with nothing in between: the least that a recorder can do. Its samples have the fields
+ * that `tally record` asks for of tracepoints, so that both write the same bytes.
  *
  * bench-ring next PID EVENT: takes the records of the process one by one in the order of time, decoded.
  * One line: "samples lost late cpu_ns".
@@ -46,8 +47,10 @@ static struct tally_sampler *open_it(const char *pid, const char *event, uint64_
 	struct tally_error err = { 0 };
 
 	if (tally_events_parse(&events, event, NULL, &err) < 0 ||
-	    tally_sampler_open(&sampler, events, &target,
-			       TALLY_OPTS(sampler, .ring_bytes = ring_bytes), &err) < 0) {
+	    tally_sampler_open(
+		    &sampler, events, &target,
+		    TALLY_OPTS(sampler, .flags = TALLY_SAMPLER_RAW, .ring_bytes = ring_bytes),
+		    &err) < 0) {
 		fprintf(stderr, "%s\n", err.text);
 		exit(1);
 	}

@@ -13,8 +13,9 @@ struct count_run {
 	bool branches, instructions;
 };
 
-static void print_json(FILE *to, const struct tally_run *run, const struct tally_run_thread *threads,
-		       uint32_t count, uint64_t total, bool exact)
+static void print_json(FILE *to, const struct tally_run *run,
+		       const struct tally_run_thread *threads, uint32_t count, uint64_t total,
+		       bool exact)
 {
 	const struct tally_clock_about *clock = tally_clock_about(tally_run_clock(run));
 
@@ -27,8 +28,9 @@ static void print_json(FILE *to, const struct tally_run *run, const struct tally
 	fputs("]}\n", to);
 }
 
-static void print_text(FILE *to, const struct tally_run *run, const struct tally_run_thread *threads,
-		       uint32_t count, uint64_t total, bool exact)
+static void print_text(FILE *to, const struct tally_run *run,
+		       const struct tally_run_thread *threads, uint32_t count, uint64_t total,
+		       bool exact)
 {
 	const struct tally_clock_about *clock = tally_clock_about(tally_run_clock(run));
 
@@ -71,8 +73,9 @@ static int run(int argc, char **argv)
 	const struct args args = {
 		.command = "count",
 		.synopsis = "[OPTIONS] -- CMD [ARG...]",
-		.description = "Counts what a command executes in its own code, to the last one, and "
-			       "each of its\nthreads by itself. The exit status is the command's.",
+		.description =
+			"Counts what a command executes in its own code, to the last one, and "
+			"each of its\nthreads by itself. The exit status is the command's.",
 		.examples = "  tally count -- ./program\n"
 			    "  tally count --instructions --json -o count.json -- ./program\n",
 		.table = table,

@@ -49,12 +49,14 @@ static void say_result(const struct loaded *l, const char *path)
 	if (h->broken_chains)
 		fprintf(stderr, ", %.1f %% of the user stacks broken",
 			100.0 * (double)h->broken_chains / (double)h->with_chain);
+	if (h->cut_chains)
+		fprintf(stderr, ", %.1f %% cut",
+			100.0 * (double)h->cut_chains / (double)h->with_chain);
 	if (h->unknown_frames)
 		fprintf(stderr, ", %.1f %% of the frames without a symbol",
 			100.0 * (double)h->unknown_frames / (double)h->frames);
 	if (!h->with_chain && h->samples)
-		fputs("; there are no call chains by frame pointers: 'tally record -g' records them",
-		      stderr);
+		fputs("; there are no call chains: 'tally record -g' records them", stderr);
 	fputc('\n', stderr);
 }
 

@@ -182,11 +182,15 @@ static int open_recorder(struct job *s, struct tally_error *err)
 		return status;
 	if (!record_level(&s->o, &opts.compress))
 		return EXIT_USAGE;
+	if (!s->o.no_cache)
+		opts.flags |= TALLY_RECORDER_KEEP;
 	/* Events that may be off for a while leave it to another to tell what is mapped. */
 	if (s->schedule.starts_off || s->o.control)
 		opts.flags |= TALLY_RECORDER_SIDE_BAND;
 	if (s->schedule.starts_off)
 		opts.flags |= TALLY_RECORDER_DISABLED;
+	if (!s->o.keep_stacks)
+		opts.flags |= TALLY_RECORDER_UNWIND;
 	int r = tally_recorder_open(&s->recorder, s->events, &s->target, &opts, err);
 	return r < 0 ? fail(err) : EXIT_DONE;
 }
@@ -496,10 +500,19 @@ static int launch(struct job *s, struct tally_error *err)
 	return r < 0 ? fail(err) : 0;
 }
 
+/* -g leaves it open how. A flight recorder keeps its samples as they are, so that copies are large. */
+static void choose_graph(struct job *s)
+{
+	if (s->o.graph && !s->o.call_graph)
+		s->o.call_graph = s->o.overwrite ? "fp"
+						 : record_choose_graph(&s->target, s->o.quiet);
+}
+
 static int record(struct job *s)
 {
 	struct tally_error err = { 0 };
 
+	choose_graph(s);
 	catch_signals(s);
 	int launched = launch(s, &err);
 	if (launched)

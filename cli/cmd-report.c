@@ -123,17 +123,54 @@ static void print_plain(FILE *to, const char *text)
 		putc((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text, to);
 }
 
-static void print_troubles(FILE *to, const struct loaded *l)
+static void print_troubles(FILE *to, const struct trouble *list, size_t count)
 {
-	for (size_t i = 0; i < l->trouble_count && i < MAX_TROUBLES; i++) {
+	for (size_t i = 0; i < count && i < MAX_TROUBLES; i++) {
 		fputs("#   ", to);
-		print_plain(to, l->troubles[i].path);
+		print_plain(to, list[i].path);
 		fputs(": ", to);
-		print_plain(to, l->troubles[i].why);
+		print_plain(to, list[i].why);
 		putc('\n', to);
 	}
-	if (l->trouble_count > MAX_TROUBLES)
-		fprintf(to, "#   and %zu more\n", l->trouble_count - MAX_TROUBLES);
+	if (count > MAX_TROUBLES)
+		fprintf(to, "#   and %zu more\n", count - MAX_TROUBLES);
+}
+
+/* Of stacks that end where a copy does, how long it would have to be. */
+static void print_cut(FILE *to, const struct tally_load_health *h)
+{
+	uint64_t enough = profiles_stack_bytes(h->wanted_stack);
+
+	fprintf(to,
+		"#\n# %" PRIu64 " of %" PRIu64 " user stacks (%.1f %%) are cut: the copy of their "
+		"stack was too short\n",
+		h->cut_chains, h->with_chain, percent(h->cut_chains, h->with_chain));
+	if (enough)
+		fprintf(to, "# (tally record --call-graph dwarf,%" PRIu64 " copies enough)\n",
+			enough);
+	else if (h->wanted_stack)
+		fprintf(to,
+			"# (the longest has %" PRIu64 " bytes, a sample holds %d: --call-graph "
+			"dwarf,%d, or fp)\n",
+			h->wanted_stack, LARGEST_STACK, LARGEST_STACK);
+}
+
+static void print_broken(FILE *to, const struct loaded *l)
+{
+	const struct tally_load_health *h = &l->health;
+
+	fprintf(to,
+		"#\n# %" PRIu64 " of %" PRIu64 " user stacks (%.1f %%) are broken: they end "
+		"before the start of their thread,\n",
+		h->broken_chains, h->with_chain, percent(h->broken_chains, h->with_chain));
+	if (!h->copied_stacks)
+		fputs("# as code without frame pointers does (-fno-omit-frame-pointer keeps them, "
+		      "tally record --call-graph dwarf\n# does without)\n",
+		      to);
+	else
+		fprintf(to, "# where nothing tells how to unwind%s\n",
+			l->broken_count ? "; in these modules:" : "");
+	print_troubles(to, l->broken, l->broken_count);
 }
 
 /* How far the report can be believed. */
@@ -141,19 +178,18 @@ static void print_foot(FILE *to, const struct loaded *l)
 {
 	const struct tally_load_health *h = &l->health;
 
+	if (h->with_chain)
+		fprintf(to, "#\n# %" PRIu64 " of %" PRIu64 " user stacks are whole\n",
+			h->with_chain - h->broken_chains - h->cut_chains, h->with_chain);
+	if (h->cut_chains)
+		print_cut(to, h);
 	if (h->broken_chains)
-		fprintf(to,
-			"#\n# %" PRIu64 " of %" PRIu64
-			" user stacks (%.1f %%) are broken: they end "
-			"before the start of their thread,\n"
-			"# as code without frame pointers does (-fno-omit-frame-pointer keeps them)\n",
-			h->broken_chains, h->with_chain, percent(h->broken_chains, h->with_chain));
+		print_broken(to, l);
 	if (h->unknown_frames)
 		fprintf(to, "#\n# %.1f %% of all frames have no symbol%s\n",
 			percent(h->unknown_frames, h->frames),
 			l->trouble_count ? "; modules without:" : "");
-	if (l->trouble_count)
-		print_troubles(to, l);
+	print_troubles(to, l->troubles, l->trouble_count);
 	if (h->undecodable)
 		fprintf(to, "#\n# %" PRIu64 " records contradict their layout and were left out\n",
 			h->undecodable);

@@ -18,7 +18,7 @@ struct options {
 	struct texts fields;
 	uint64_t max_stack;
 	bool json, dump, ns, no_chain, mmaps, tasks, switches, lost, namespaces, cgroups, bpf;
-	bool own_payloads, force, pager;
+	bool own_payloads, force, pager, debuginfod;
 	struct tally_script_opts script;
 };
 
@@ -52,6 +52,8 @@ static bool read_options(struct options *o)
 {
 	o->script.size = sizeof(o->script);
 	o->script.flags = read_flags(o);
+	if (o->debuginfod)
+		o->script.symbolizer_flags |= TALLY_SYMBOLIZER_DEBUGINFOD;
 	o->script.fields = o->fields.at;
 	o->script.field_count = o->fields.count;
 	o->script.max_stack = o->max_stack > UINT32_MAX ? UINT32_MAX : (uint32_t)o->max_stack;
@@ -142,6 +144,8 @@ static int run(int argc, char **argv)
 		  ARG_FLAG, &o.own_payloads },
 		{ 0, "symfs", "FOLDER", "look for programs and libraries below it first", ARG_TEXT,
 		  &o.script.symfs },
+		{ 0, "debuginfod", NULL, "ask the servers in $DEBUGINFOD_URLS for missing symbols",
+		  ARG_FLAG, &o.debuginfod },
 		{ 'f', "force", NULL, "as perf has it; nothing is refused here", ARG_FLAG,
 		  &o.force },
 		{ 0, "pager", NULL, "page on a terminal (default)", ARG_FLAG, &o.pager },

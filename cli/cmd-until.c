@@ -117,7 +117,8 @@ static int to_gdb(struct tally_run *run)
 	int r = tally_run_detach(run);
 
 	if (r < 0) {
-		complain("until", "process %" PRId32 " cannot be let go: %s", process, strerror(-r));
+		complain("until", "process %" PRId32 " cannot be let go: %s", process,
+			 strerror(-r));
 		return EXIT_FAILED;
 	}
 	snprintf(pid, sizeof(pid), "%" PRId32, process);
@@ -174,8 +175,8 @@ static int run(int argc, char **argv)
 	if (at < 0)
 		return args_status(at);
 	if (at == argc || u.branches == UINT64_MAX) {
-		complain("until", at == argc ? "there is no command to run" :
-					       "it is not said until when: --branches is missing");
+		complain("until", at == argc ? "there is no command to run"
+					     : "it is not said until when: --branches is missing");
 		hint("tally until --branches 1000 -- ls");
 		return EXIT_USAGE;
 	}

@@ -22,17 +22,16 @@ struct exact {
 #define EXACT_MAX_TIME 300.0
 
 /* Rows of both commands' tables. */
-#define EXACT_ARGS(e)                                                                         \
-	{ 0, "clock", "KIND", "who counts: auto, pmu or step", ARG_TEXT, &(e)->clock },       \
-		{ 0, "no-pin", NULL, "leave the command on all its CPUs", ARG_FLAG,           \
-		  &(e)->no_pin },                                                             \
-		{ 0, "max-time", "SECONDS",                                                   \
-		  "refuse what takes longer, and give up then (default: 300)", ARG_SECONDS,   \
-		  &(e)->max_time },                                                           \
-		{ 'o', "output", "FILE", "results to FILE instead of stderr; -: to stdout",   \
-		  ARG_TEXT, &(e)->output },                                                   \
-	{                                                                                     \
-		0, "json", NULL, "results as one JSON object", ARG_FLAG, &(e)->json           \
+#define EXACT_ARGS(e)                                                                               \
+	{ 0, "clock", "KIND", "who counts: auto, pmu or step", ARG_TEXT, &(e)->clock },             \
+		{ 0, "no-pin", NULL, "leave the command on all its CPUs", ARG_FLAG, &(e)->no_pin }, \
+		{ 0,           "max-time",                                                          \
+		  "SECONDS",   "refuse what takes longer, and give up then (default: 300)",         \
+		  ARG_SECONDS, &(e)->max_time },                                                    \
+		{ 'o',      "output",    "FILE", "results to FILE instead of stderr; -: to stdout", \
+		  ARG_TEXT, &(e)->output },                                                         \
+	{                                                                                           \
+		0, "json", NULL, "results as one JSON object", ARG_FLAG, &(e)->json                 \
 	}
 
 /*

@@ -11,22 +11,38 @@
 
 #define DEFAULT_INPUT "perf.data"
 
-static void keep_trouble(const struct tally_module_info *module, void *arg)
+static void keep(struct trouble **list, size_t *count, const char *path, const char *why,
+		 uint64_t lookups)
 {
-	struct loaded *l = arg;
-	struct trouble *grown = realloc(l->troubles, (l->trouble_count + 1) * sizeof(*l->troubles));
+	struct trouble *grown = realloc(*list, (*count + 1) * sizeof(**list));
 
 	if (!grown)
 		return;
-	l->troubles = grown;
-	struct trouble *t = &l->troubles[l->trouble_count];
-	*t = (struct trouble){ strdup(module->path), strdup(module->trouble), module->lookups };
+	*list = grown;
+	struct trouble *t = &grown[*count];
+	*t = (struct trouble){ strdup(path), strdup(why), lookups };
 	if (t->path && t->why) {
-		l->trouble_count++;
+		++*count;
 	} else {
 		free(t->path);
 		free(t->why);
 	}
+}
+
+static void keep_trouble(const struct tally_module_info *module, void *arg)
+{
+	struct loaded *l = arg;
+
+	keep(&l->troubles, &l->trouble_count, module->path, module->trouble, module->lookups);
+}
+
+static void keep_broken(const struct tally_unwinder_module *module, void *arg)
+{
+	struct loaded *l = arg;
+
+	keep(&l->broken, &l->broken_count, module->path,
+	     module->trouble ? module->trouble : "its unwind tables say nothing there",
+	     module->broken);
 }
 
 static int compare_troubles(const void *left, const void *right)
@@ -42,7 +58,11 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 {
 	struct tally_error err;
 	struct tally_load_opts opts = {
-		.size = sizeof(opts), .symfs = filters->symfs, .trouble = keep_trouble, .arg = out
+		.size = sizeof(opts),
+		.symfs = filters->symfs,
+		.trouble = keep_trouble,
+		.arg = out,
+		.broken = keep_broken,
 	};
 	struct span span;
 	char health[256];
@@ -51,6 +71,8 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 	filters->query.size = sizeof(filters->query);
 	if (!span_read(&span, filters->time, command))
 		return EXIT_USAGE;
+	if (filters->debuginfod)
+		opts.symbolizer_flags |= TALLY_SYMBOLIZER_DEBUGINFOD;
 	opts.from = span.from;
 	opts.to = span.to;
 	opts.relative = span.relative;
@@ -71,17 +93,35 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 		complain(command, "%s", health);
 	if (out->trouble_count)
 		qsort(out->troubles, out->trouble_count, sizeof(*out->troubles), compare_troubles);
+	if (out->broken_count)
+		qsort(out->broken, out->broken_count, sizeof(*out->broken), compare_troubles);
 	if (r < 0 && out->health.samples)
 		hint("shown are the samples that stand before the damage");
 	return r < 0 && !out->health.samples ? EXIT_FAILED : EXIT_DONE;
 }
 
+static void free_troubles(struct trouble *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(list[i].path);
+		free(list[i].why);
+	}
+	free(list);
+}
+
 void profiles_free(struct loaded *loaded)
 {
 	tally_profile_free(loaded->profile);
-	for (size_t i = 0; i < loaded->trouble_count; i++) {
-		free(loaded->troubles[i].path);
-		free(loaded->troubles[i].why);
-	}
-	free(loaded->troubles);
+	free_troubles(loaded->troubles, loaded->trouble_count);
+	free_troubles(loaded->broken, loaded->broken_count);
+}
+
+uint64_t profiles_stack_bytes(uint64_t wanted)
+{
+	const uint64_t step = 1024;
+	uint64_t rounded = (wanted + step - 1) / step * step;
+
+	if (!wanted || wanted > LARGEST_STACK)
+		return 0;
+	return rounded < LARGEST_STACK ? rounded : LARGEST_STACK;
 }

@@ -11,6 +11,7 @@
 
 struct filters {
 	const char *input, *time, *symfs;
+	bool debuginfod;
 	struct tally_query_opts query; /* its size is set by profiles_load */
 };
 
@@ -27,15 +28,17 @@ struct filters {
 		{ 0,         "time",                                                                 \
 		  "FROM,TO", "only this time, in seconds; +1.5 counts from the first sample",        \
 		  ARG_TEXT,  &(f)->time },                                                           \
+		{ 0,        "symfs",    "FOLDER", "look for programs and libraries below it first",  \
+		  ARG_TEXT, &(f)->symfs },                                                           \
 	{                                                                                            \
-		0, "symfs", "FOLDER", "look for programs and libraries below it first", ARG_TEXT,    \
-			&(f)->symfs                                                                  \
+		0, "debuginfod", NULL, "ask the servers in $DEBUGINFOD_URLS for missing symbols",    \
+			ARG_FLAG, &(f)->debuginfod                                                   \
 	}
 
-/* A module without symbols. */
+/* A module without symbols, or without unwind tables. */
 struct trouble {
 	char *path, *why;
-	uint64_t lookups;
+	uint64_t lookups; /* addresses, or stacks */
 };
 
 struct loaded {
@@ -43,6 +46,9 @@ struct loaded {
 	struct tally_load_health health;
 	struct trouble *troubles;
 	size_t trouble_count;
+	/* Modules in which stacks ended, and how many. */
+	struct trouble *broken;
+	size_t broken_count;
 	bool failed; /* the file is damaged; what stands before the damage is loaded */
 };
 
@@ -52,5 +58,11 @@ struct loaded {
  */
 int profiles_load(struct loaded *out, struct filters *filters, const char *command);
 void profiles_free(struct loaded *loaded);
+
+/* How long a copy of the stack has to be for the longest that was cut; 0: unknown, or no sample holds it. */
+uint64_t profiles_stack_bytes(uint64_t wanted);
+
+/* The most that a sample's 16-bit size leaves for a copy of the stack, in whole words. */
+#define LARGEST_STACK 65528
 
 #endif

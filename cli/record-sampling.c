@@ -2,6 +2,7 @@
 /* `tally record`: what its options ask of the sampler. */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,11 +10,9 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "profiles.h"
 #include "record.h"
 #include "term.h"
-
-/* The most that a sample's 16-bit size leaves for a copy of the stack, in whole words. */
-#define LARGEST_STACK 65528
 
 /* kernel.perf_event_max_sample_rate where it cannot be read. */
 #define RATE_UNKNOWN 100000
@@ -239,6 +238,8 @@ static void read_flags(const struct record_options *o, const struct tally_events
 		{ o->switch_events, TALLY_SAMPLER_SWITCHES, 0 },
 		{ o->namespaces, TALLY_SAMPLER_NAMESPACES, 0 },
 		{ o->all_cgroups, TALLY_SAMPLER_CGROUPS, 0 },
+		/* Programs that are loaded while it records have samples too. */
+		{ true, TALLY_SAMPLER_BPF, 0 },
 		{ o->phys_data, 0, TALLY_SAMPLE_PHYS_ADDR },
 		{ o->data_page_size, 0, TALLY_SAMPLE_DATA_PAGE_SIZE },
 		{ o->code_page_size, 0, TALLY_SAMPLE_CODE_PAGE_SIZE },
@@ -251,6 +252,32 @@ static void read_flags(const struct record_options *o, const struct tally_events
 		opts->flags |= bits[i].flag;
 		opts->sample_type |= bits[i].sample_type;
 	}
+}
+
+/* Of the stacks of a trial so many must be whole by frame pointers, or copies are better. */
+#define WHOLE_SHARE 0.95
+
+/* Fewer tell nothing: the process slept. */
+#define LEAST_STACKS 20
+
+const char *record_choose_graph(const struct tally_target *target, bool quiet)
+{
+	struct tally_trial trial = { 0 };
+	bool process = target->scope == TALLY_SCOPE_PROCESS;
+
+	if (process && tally_recorder_trial(target->id, &trial, NULL) < 0)
+		return "fp";
+	if (trial.stacks < LEAST_STACKS && tally_recorder_trial(0, &trial, NULL) < 0)
+		return "fp";
+	bool good = (double)trial.whole >= WHOLE_SHARE * (double)trial.stacks;
+	if (!quiet)
+		complain(
+			"record",
+			"call graphs by %s (--call-graph %s): in a trial frame pointers found %" PRIu64
+			" of %" PRIu64 " stacks whole",
+			good ? "frame pointers" : "copies of the stack", good ? "fp" : "dwarf",
+			trial.whole, trial.stacks);
+	return good ? "fp" : "dwarf";
 }
 
 int record_sampling(const struct record_options *o, const struct tally_events *events,

@@ -22,7 +22,7 @@ struct record_options {
 	double duration;
 	bool graph, any_branch, data, phys_data, data_page_size, code_page_size, raw, weight;
 	bool stat, timestamp, switch_events, namespaces, all_cgroups;
-	bool overwrite, no_inherit, no_stop, quiet, verbose;
+	bool overwrite, no_inherit, no_stop, keep_stacks, no_cache, quiet, verbose;
 };
 
 /* Parses; `*left` becomes what follows the options, NULL when all is said and the answer counts. */
@@ -30,6 +30,9 @@ int record_options_parse(struct record_options *o, int argc, char **argv, char *
 /* Which of them exclude each other; false after an error, which was said. */
 bool record_options_check(const struct record_options *o, const struct targets *targets,
 			  bool command);
+
+/* How call graphs are found best here, "fp" or "dwarf", by a trial; says so. */
+const char *record_choose_graph(const struct tally_target *target, bool quiet);
 
 /* What the options ask of the sampler. An exit status, not EXIT_DONE after an error was said. */
 int record_sampling(const struct record_options *o, const struct tally_events *events,

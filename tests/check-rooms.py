@@ -20,10 +20,10 @@ HEADERS = {
     "calibration": "exact", "clock": "exact", "run": "exact", "selftest": "exact", "sim": "exact", "timer": "exact", "tracee": "exact",
     "features": "perfdata", "file_record": "perfdata", "reader": "perfdata", "writer": "perfdata",
     "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
-    "maps": "image", "symbolizer": "image",
+    "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
     "profile": "profile", "script": "profile",
-    "doctor": "inspect",
+    "doctor": "inspect", "stack": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}
 # libtally-profile reaches libtally's rooms by public headers alone: hidden functions do not cross.

@@ -20,17 +20,18 @@ static bool is_among(const char *name, const char *const *list)
 bool referee_decode(struct referee_insn *out, const uint8_t *bytes, size_t len, unsigned bits)
 {
 	/* Their category is that of all conditional branches, or it is not: by name they are. */
-	static const char *const conditional[] = { "jrcxz", "jecxz", "jcxz",   "loop",
+	static const char *const conditional[] = { "jrcxz", "jecxz",  "jcxz", "loop",
 						   "loope", "loopne", NULL };
-	static const char *const careful[] = { "cpuid", "pushf", "pushfd", "pushfq", "popf", "popfd",
-					       "popfq", "iret",  "iretd",  "iretq",  "int3",
-					       "syscall", "sysenter", NULL };
+	static const char *const careful[] = { "cpuid", "pushf",   "pushfd",   "pushfq", "popf",
+					       "popfd", "popfq",   "iret",     "iretd",  "iretq",
+					       "int3",  "syscall", "sysenter", NULL };
 	static const char *const nobodys[] = { "jknzd", "jkzd", NULL }; /* Knights Corner */
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction insn;
 
 	ZydisDecoderInit(&decoder,
-			 bits == 64 ? ZYDIS_MACHINE_MODE_LONG_64 : ZYDIS_MACHINE_MODE_LONG_COMPAT_32,
+			 bits == 64 ? ZYDIS_MACHINE_MODE_LONG_64
+				    : ZYDIS_MACHINE_MODE_LONG_COMPAT_32,
 			 bits == 64 ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, bytes, len, &insn)))
 		return false;
@@ -51,7 +52,8 @@ bool referee_decode(struct referee_insn *out, const uint8_t *bytes, size_t len, 
 		      insn.mnemonic == ZYDIS_MNEMONIC_CALL || insn.mnemonic == ZYDIS_MNEMONIC_RET;
 	out->repeated = (insn.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
 					    ZYDIS_ATTRIB_HAS_REPNE)) != 0 &&
-			(category == ZYDIS_CATEGORY_STRINGOP || category == ZYDIS_CATEGORY_IOSTRINGOP);
+			(category == ZYDIS_CATEGORY_STRINGOP ||
+			 category == ZYDIS_CATEGORY_IOSTRINGOP);
 	out->careful = is_among(out->name, careful);
 	return true;
 }

@@ -22,6 +22,7 @@
 #include <tally/maps.h>
 #include <tally/record.h>
 #include <tally/symbolizer.h>
+#include <tally/unwinder.h>
 
 TALLY_BEGIN_DECLS
 
@@ -112,6 +113,8 @@ struct tally_loader_opts {
 	uint32_t size, flags;
 	/* Samples outside [from, to) are left out. ns of the recording's clock; to 0: no end. */
 	uint64_t from, to;
+	/* Unwinds copies of stacks in samples; NULL: they are not unwound. Borrowed. */
+	struct tally_unwinder *unwinder;
 };
 
 /* How good the data is. */
@@ -125,11 +128,19 @@ struct tally_load_health {
 	uint64_t lost;           /* by LOST and LOST_SAMPLES records */
 	uint64_t undecodable;    /* records that contradict their layout */
 	uint64_t first, last;    /* times of the first and the last sample that was counted */
+	/*
+	 * Of the samples with a callchain, but not broken: it ends where the copy of the stack does.
+	 * The longest of these stacks has `wanted_stack` bytes, where that is known: a copy of so many
+	 * would have been enough.
+	 */
+	uint64_t cut_chains, wanted_stack;
+	uint64_t
+		copied_stacks; /* of the samples: from a copy of the stack, by whoever unwound it */
 };
 
 /*
  * A loader takes records one by one. It looks at a sample with the side-band (MMAP, MMAP2, COMM,
- * FORK, EXIT) that was pushed before it, whatever the times in them: push a file's side-band first
+ * FORK, EXIT) and the deferred callchains that were pushed before it, whatever the times in them: push a file's side-band first
  * and its samples afterwards, as tally_profile_load_file does by reading it twice. Of live rings
  * push each round in order of time.
  *
@@ -160,6 +171,8 @@ struct tally_load_opts {
 	/* Called once for each module that has no symbols, when all is loaded. NULL: nobody asks. */
 	void (*trouble)(const struct tally_module_info *module, void *arg);
 	void *arg;
+	/* Likewise for each module in which stacks ended that were unwound. */
+	void (*broken)(const struct tally_unwinder_module *module, void *arg);
 };
 
 /*

@@ -12,6 +12,8 @@
  *	recorder.h    events + target -> file
  *	maps.h        what was mapped where, in each process, at each time
  *	symbolizer.h  from addresses to names
+ *	unwinder.h    from registers and a stack to callers
+ *	stack.h       where every thread of a running process is
  *	script.h      samples one after another, as text
  *	profile.h     call trees, filters, and the outputs: text, folded, flame graph
  *	pack.h        a recording with the programs that it needs
@@ -30,9 +32,11 @@
 #include <tally/recorder.h>
 #include <tally/rewrite.h>
 #include <tally/script.h>
+#include <tally/stack.h>
 #include <tally/survey.h>
 #include <tally/symbolizer.h>
 #include <tally/tally.h>
+#include <tally/unwinder.h>
 #include <tally/writer.h>
 
 #endif

@@ -285,6 +285,8 @@ struct tally_record_sample {
 	uint64_t code_page_size; /* bytes */
 	const void *aux;
 	uint64_t aux_len; /* bytes */
+	/* Which fields the layout has: one that is zero was not asked for, or there was nothing. */
+	uint64_t sample_type, branch_sample_type;
 };
 
 struct tally_record {

@@ -40,6 +40,28 @@ enum tally_recorder_flags {
 	TALLY_RECORDER_SIDE_BAND = 1u << 3,
 	/* Start leaves the events disabled: tally_recorder_enable() enables them. With SIDE_BAND. */
 	TALLY_RECORDER_DISABLED = 1u << 4,
+	/*
+	 * Samples with a copy of their stack (stack_bytes of the sampler's options) are unwound on the
+	 * way, and the file has callchains instead: a thirtieth of the bytes. Of a stack that is whole
+	 * the registers get abi 0 and the copy is left out; one whose copy was too short ends in a
+	 * second TALLY_CONTEXT_USER and keeps its registers; one that could not be unwound keeps both.
+	 * Not with TALLY_SAMPLER_OVERWRITE, where samples stay as they are.
+	 */
+	TALLY_RECORDER_UNWIND = 1u << 5,
+	/*
+	 * Finish keeps in a folder what will be gone when somebody reports: mapped files that are not
+	 * at their path here (of containers, or deleted), perf maps and jitdumps, the vdso, and where
+	 * samples were taken in the kernel its symbols. By build-id, 1 GiB at most, the oldest files
+	 * giving place. That something cannot be kept is no error.
+	 */
+	TALLY_RECORDER_KEEP = 1u << 6,
+};
+
+/* What came of stacks that were unwound. */
+struct tally_stacks {
+	uint64_t whole, cut, broken; /* as enum tally_unwind_end */
+	/* Bytes of the longest that was cut, where that is known: a copy of so many would do. */
+	uint64_t wanted_bytes;
 };
 
 struct tally_recorder_opts {
@@ -64,6 +86,9 @@ struct tally_recorder_opts {
 	const struct tally_sampler_opts *sampler;
 	uint32_t compress; /* likewise: a level of zstd, 0: none */
 	uint32_t reserved;
+	/* With TALLY_RECORDER_KEEP: the folder; NULL: $XDG_CACHE_HOME/tally or ~/.cache/tally.
+	 * Borrowed until open returns. */
+	const char *cache;
 };
 
 /* What a recording came to. */
@@ -80,6 +105,7 @@ struct tally_recording {
 		cgroup_throttled_ns; /* time that this cgroup was held by its CPU quota meanwhile */
 	uint32_t clockid;            /* CLOCK_MONOTONIC, or UINT32_MAX: the perf clock */
 	uint32_t reserved;
+	struct tally_stacks stacks; /* with TALLY_RECORDER_UNWIND */
 };
 
 /*
@@ -149,6 +175,18 @@ TALLY_API void tally_recorder_discard(struct tally_recorder *recorder);
 
 /* Closes it; without finish the file stays as it is, readable up to its last round. Since: 0.1 */
 TALLY_API void tally_recorder_close(struct tally_recorder *recorder);
+
+/* How many of the stacks of a trial frame pointers found whole, as their unwind tables tell. */
+struct tally_trial {
+	uint64_t stacks, whole;
+};
+
+/*
+ * Samples process `pid` for at most 60 ms, or, with 0, a child that is forked for it and works in the C
+ * library, to learn whether frame pointers will do for call graphs. `stacks` may be few where a process
+ * hardly runs. Errors: as tally_sampler_open() and tally_unwinder_new(); of fork(2). Since: 0.1
+ */
+TALLY_API int tally_recorder_trial(int32_t pid, struct tally_trial *out, struct tally_error *err);
 
 TALLY_END_DECLS
 

@@ -42,9 +42,9 @@ enum tally_run_flags {
 };
 
 struct tally_run_opts {
-	uint32_t size, flags; /* enum tally_run_flags */
-	uint32_t clock;       /* enum tally_run_clock */
-	uint32_t ticks;       /* enum tally_ticks; 0: conditional branches */
+	uint32_t size, flags;                      /* enum tally_run_flags */
+	uint32_t clock;                            /* enum tally_run_clock */
+	uint32_t ticks;                            /* enum tally_ticks; 0: conditional branches */
 	const struct tally_timer_request *request; /* NULL: run to its end, and count. Borrowed. */
 	char *const *envp;                         /* its environment; NULL: the caller's */
 	uint64_t max_ms; /* it is given up after so long: -ETIME; 0: never */

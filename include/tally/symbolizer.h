@@ -4,8 +4,13 @@
  *
  * Modules are read once, when an address in them is first asked for; the kernel's symbols too. A
  * module is looked for by what the mapping says: below symfs, through /proc/PID/root and map_files
- * while the process lives and has that very file (other mount namespaces, deleted files), then by
- * its path. A file whose build-id differs from the recorded one is not used.
+ * while the process lives and has that very file (other mount namespaces, deleted files), by its
+ * path, then by its build-id in what recordings kept. A file whose build-id differs from the
+ * recorded one is not used. Symbols that were taken out of a file come from its separate debug file.
+ *
+ * Code that a process makes while it runs is named by what it tells: a jitdump that it maps (as
+ * jit-PID.dump), which has times, so that reused memory has the names of its time; or
+ * /tmp/perf-PID.map, which is read again when it grew.
  */
 #ifndef TALLY_SYMBOLIZER_H
 #define TALLY_SYMBOLIZER_H
@@ -20,6 +25,9 @@ struct tally_symbolizer;
 
 enum tally_symbolizer_flags {
 	TALLY_SYMBOLIZER_MANGLED = 1u << 0, /* leave C++ and Rust names as the linker knows them */
+	/* Ask the servers in $DEBUGINFOD_URLS for what is not here; needs libdebuginfod. */
+	TALLY_SYMBOLIZER_DEBUGINFOD = 1u << 1,
+	TALLY_SYMBOLIZER_NO_CACHE = 1u << 2, /* do not use what recordings kept */
 };
 
 struct tally_symbolizer_opts {
@@ -28,6 +36,8 @@ struct tally_symbolizer_opts {
 		*root; /* folder above /proc (kallsyms, PID/root); NULL: the real one. Borrowed. */
 	const char *symfs; /* folder in which recorded paths are looked for first; NULL: none.
 			      Borrowed. */
+	const char *cache; /* folder with what recordings kept; NULL: $XDG_CACHE_HOME/tally or
+			      ~/.cache/tally. Borrowed. */
 };
 
 /* Whose address it is; the values are those of header.misc's cpumode. */
@@ -93,11 +103,28 @@ TALLY_API void tally_symbolizer_release(struct tally_symbolizer *symbolizer, con
 
 /*
  * A build-id for a path, from the BUILD_ID feature, for mappings that carry none;
- * "[kernel.kallsyms]" is the kernel's. To be called before an address in the module is asked for.
- * Errors: -ENOMEM. Since: 0.1
+ * "[kernel.kallsyms]" is the kernel's. `pid` is the process whose file it is, or negative: all.
+ * A path that has build-ids for single processes has none for the others. To be called before an
+ * address in the module is asked for. Errors: -ENOMEM. Since: 0.1
  */
-TALLY_API int tally_symbolizer_build_id(struct tally_symbolizer *symbolizer, const char *path,
-					const uint8_t *build_id, uint32_t build_id_len);
+TALLY_API int tally_symbolizer_build_id(struct tally_symbolizer *symbolizer, int32_t pid,
+					const char *path, const uint8_t *build_id,
+					uint32_t build_id_len);
+
+/*
+ * The clock of the times that are asked with: CLOCK_MONOTONIC without this call, UINT32_MAX: the
+ * kernel's perf clock. The times in jitdumps are CLOCK_MONOTONIC, and are of use with that alone.
+ * Since: 0.1
+ */
+TALLY_API void tally_symbolizer_clock(struct tally_symbolizer *symbolizer, uint32_t clockid);
+
+/*
+ * A number that changes with `time` when code of the process took the place of other code, so that
+ * an answer for one of its addresses may be kept only together with it. Errors: -ENOMEM.
+ * Since: 0.1
+ */
+TALLY_API int64_t tally_symbolizer_epoch(struct tally_symbolizer *symbolizer, int32_t pid,
+					 uint64_t time);
 
 /*
  * Names an address. Always fills in `*out`; returns 1 when there is a function, 0 when not.

@@ -493,6 +493,17 @@ static inline __attribute__((always_inline)) int decode_record(const struct tall
 	return size;
 }
 
+/* What the decoder of fields leaves to the end: the rest is zero, and the layout is told. */
+static inline void finish(const struct tally_layout *layout, struct tally_record *rec, size_t used,
+			  size_t size)
+{
+	memset((char *)rec + used, 0, size - used);
+	if (rec->type != TALLY_RECORD_SAMPLE)
+		return;
+	rec->sample.sample_type = layout->sample_type;
+	rec->sample.branch_sample_type = layout->branch_sample_type;
+}
+
 /* For a caller who was compiled with a shorter struct. */
 static int decode_short_record(const struct tally_layout *layout, const void *bytes, size_t len,
 			       void *out, size_t out_size)
@@ -503,7 +514,7 @@ static int decode_short_record(const struct tally_layout *layout, const void *by
 
 	if (r < 0)
 		return r;
-	memset((char *)&rec + used, 0, sizeof(rec) - used);
+	finish(layout, &rec, used, sizeof(rec));
 	memcpy(out, &rec, out_size);
 	return r;
 }
@@ -517,6 +528,6 @@ int tally_record_decode(const struct tally_layout *layout, const void *bytes, si
 		return decode_short_record(layout, bytes, len, out, out_size);
 	int r = decode_record(layout, bytes, len, out, &used);
 	if (r >= 0)
-		memset((char *)out + used, 0, out_size - used);
+		finish(layout, out, used, out_size);
 	return r;
 }

@@ -28,7 +28,6 @@ struct table_event {
 	unsigned precise;   /* PEBS: 0 no, 1 can be precise, 2 must be */
 	bool core;          /* of the CPU's core PMU: no Unit is given */
 	bool per_package, deprecated;
-	char *owned; /* by tables_find() alone, see there */
 };
 
 struct table_metric {
@@ -54,14 +53,6 @@ int tables_each(const struct tally_events_opts *opts, const char *name, size_t l
 int tables_each_of(const struct tally_events_opts *opts, int32_t cpu, const char *name, size_t len,
 		   int (*fn)(const struct table_event *event, void *arg), void *arg,
 		   struct tally_error *err);
-
-/*
- * The first event of that name, of the PMU `pmu` unless that is NULL ("cpu" is the core's). 1: `out`
- * is yours to give to table_event_done(); 0: none. Errors as tables_each().
- */
-int tables_find(const struct tally_events_opts *opts, const char *pmu, const char *name, size_t len,
-		struct table_event *out, struct tally_error *err);
-void table_event_done(struct table_event *event);
 
 /* As tables_each() for formulas. */
 int tables_each_metric(const struct tally_events_opts *opts,

@@ -28,9 +28,9 @@
 #define VSYSCALL_SIZE 4096u
 
 static const char *const names[WORDS] = {
-	"r15", "r14", "r13", "r12", "rbp", "rbx",      "r11", "r10", "r9",
-	"r8",  "rax", "rcx", "rdx", "rsi", "rdi",      "orig_rax", "rip", "cs",
-	"eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs",
+	"r15",    "r14", "r13", "r12",     "rbp",     "rbx", "r11",      "r10", "r9",
+	"r8",     "rax", "rcx", "rdx",     "rsi",     "rdi", "orig_rax", "rip", "cs",
+	"eflags", "rsp", "ss",  "fs_base", "gs_base", "ds",  "es",       "fs",  "gs",
 };
 
 const struct arch arch = {
@@ -72,8 +72,9 @@ unsigned arch_bits(const struct tally_tracee_regs *regs)
 	return regs->word[WORD(cs)] == CODE_32 ? 32 : 64;
 }
 
-static const uint8_t call_args[6] = { WORD(rdi), WORD(rsi), WORD(rdx),
-				      WORD(r10), WORD(r8),  WORD(r9) };
+static const uint8_t call_args[6] = {
+	WORD(rdi), WORD(rsi), WORD(rdx), WORD(r10), WORD(r8), WORD(r9)
+};
 
 uint64_t arch_call_arg(const struct tally_tracee_regs *regs, int index)
 {

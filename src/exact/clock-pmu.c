@@ -211,8 +211,8 @@ static bool is_generic(struct pmu_clock *c)
 	if (ticks != TALLY_TICKS_INSTRUCTIONS && ticks != TALLY_TICKS_BRANCHES)
 		return false;
 	c->attr.type = TALLY_TYPE_HARDWARE;
-	c->attr.config = ticks == TALLY_TICKS_INSTRUCTIONS ? TALLY_HW_INSTRUCTIONS :
-							     TALLY_HW_BRANCH_INSTRUCTIONS;
+	c->attr.config = ticks == TALLY_TICKS_INSTRUCTIONS ? TALLY_HW_INSTRUCTIONS
+							   : TALLY_HW_BRANCH_INSTRUCTIONS;
 	c->about.quirks = TALLY_CLOCK_COUNTS_TRAPS;
 	return true;
 }
@@ -221,11 +221,11 @@ static int no_event(struct tally_error *err, const char *identity, uint32_t tick
 		    const struct uarch *row)
 {
 	if (row && row->ticks)
-		return error_set(err, -ENOTSUP, TALLY_CAUSE_UNSUPPORTED,
-				 "the counters of this CPU (%s, %s) have no event for %s; they have "
-				 "one for %s",
-				 identity, row->name, tally_ticks_name(ticks),
-				 tally_ticks_name(row->ticks));
+		return error_set(
+			err, -ENOTSUP, TALLY_CAUSE_UNSUPPORTED,
+			"the counters of this CPU (%s, %s) have no event for %s; they have "
+			"one for %s",
+			identity, row->name, tally_ticks_name(ticks), tally_ticks_name(row->ticks));
 	return error_set(err, -ENOTSUP, TALLY_CAUSE_UNSUPPORTED,
 			 "no event is known that counts %s exactly on this CPU (%s%s%s); the step "
 			 "clock works everywhere",

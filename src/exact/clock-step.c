@@ -58,8 +58,8 @@ static int read_clock(void *self, struct tally_clock_value *out)
 	const struct step_clock *c = self;
 
 	out->ticks = count(c) - c->start;
-	out->validity = c->tracee->losses == c->losses ? TALLY_CLOCK_VALID :
-							 TALLY_CLOCK_NOT_COUNTING;
+	out->validity = c->tracee->losses == c->losses ? TALLY_CLOCK_VALID
+						       : TALLY_CLOCK_NOT_COUNTING;
 	return 0;
 }
 

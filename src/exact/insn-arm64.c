@@ -36,15 +36,15 @@ static const struct {
 	{ 0xff000000, 0x54000000, CONDITIONAL, INSN_PLAIN, OFFSET_19, false }, /* B.cond, BC.cond */
 	{ 0x7e000000, 0x34000000, CONDITIONAL, INSN_PLAIN, OFFSET_19, false }, /* CBZ, CBNZ */
 	{ 0x7e000000, 0x36000000, CONDITIONAL, INSN_PLAIN, OFFSET_14, false }, /* TBZ, TBNZ */
-	{ 0x7e000000, 0x74000000, CONDITIONAL, INSN_PLAIN, OFFSET_9, false },  /* CB<cc>, CBB, CBH */
+	{ 0x7e000000, 0x74000000, CONDITIONAL, INSN_PLAIN, OFFSET_9, false }, /* CB<cc>, CBB, CBH */
 	{ 0x7c000000, 0x14000000, TALLY_INSN_BRANCH, INSN_PLAIN, OFFSET_26, false }, /* B, BL */
 	/* BR, BLR, RET, and those with pointer authentication. */
 	{ 0xfe000000, 0xd6000000, TALLY_INSN_BRANCH, INSN_PLAIN, OFFSET_NONE, false },
 	/* RETAASPPC and RETABSPPC with an immediate. */
 	{ 0xff800000, 0x55000000, TALLY_INSN_BRANCH, INSN_PLAIN, OFFSET_NONE, false },
 	{ 0xffe0001f, 0xd4000001, TALLY_INSN_SYSCALL | TALLY_INSN_CARE, INSN_CALL, OFFSET_NONE,
-	  false },                                                                      /* SVC */
-	{ 0xffe0001f, 0xd4200000, TALLY_INSN_CARE, INSN_PLAIN, OFFSET_NONE, true },     /* BRK */
+	  false },                                                                  /* SVC */
+	{ 0xffe0001f, 0xd4200000, TALLY_INSN_CARE, INSN_PLAIN, OFFSET_NONE, true }, /* BRK */
 	/* LDXRB, LDXRH, LDXR, LDAXR: o2 = 0, L = 1, o1 = 0. */
 	{ 0x3fe00000, 0x08400000, TALLY_INSN_EXCLUSIVE | TALLY_INSN_CARE, INSN_REGION, OFFSET_NONE,
 	  false },

@@ -278,9 +278,9 @@ static bool is_string(uint8_t opcode)
 /* Where a relative branch goes: the immediate is the last of its bytes. */
 static void find_target(const struct decode *d, struct insn *out)
 {
-	unsigned wide = d->map == MAP_0F || d->opcode == 0xe8 || d->opcode == 0xe9 ?
-				(d->operand && d->bits == 32 ? 2 : 4) :
-				1;
+	unsigned wide = d->map == MAP_0F || d->opcode == 0xe8 || d->opcode == 0xe9
+				? (d->operand && d->bits == 32 ? 2 : 4)
+				: 1;
 	unsigned above = 64 - 8 * wide;
 	uint64_t offset = 0;
 

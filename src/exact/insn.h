@@ -24,12 +24,12 @@ enum insn_how {
 };
 
 struct insn {
-	uint32_t flags; /* enum tally_insn */
-	uint8_t how;    /* enum insn_how */
-	uint8_t len;    /* bytes; 0: they make no instruction that is known */
-	bool anywhere;  /* may end elsewhere than behind itself without being a branch */
-	bool traps;     /* it is there to raise SIGTRAP: INT3, BRK */
-	bool shifts;    /* may change between 32 and 64 bits */
+	uint32_t flags;   /* enum tally_insn */
+	uint8_t how;      /* enum insn_how */
+	uint8_t len;      /* bytes; 0: they make no instruction that is known */
+	bool anywhere;    /* may end elsewhere than behind itself without being a branch */
+	bool traps;       /* it is there to raise SIGTRAP: INT3, BRK */
+	bool shifts;      /* may change between 32 and 64 bits */
 	bool loads_flags; /* POPF, IRET */
 	bool cpuid, tsc;
 	bool relative;   /* a branch whose target is `target` from its own address */

@@ -28,8 +28,8 @@ struct member {
 	struct tally_tracee *tracee;
 	struct tally_clock *clock; /* NULL: it is not counted */
 	bool runs, ended;
-	bool listens; /* it was stopped by job control */
-	int signal;   /* to be delivered */
+	bool listens;      /* it was stopped by job control */
+	int signal;        /* to be delivered */
 	uint64_t watch_ns; /* when it is to be interrupted; 0: never */
 };
 
@@ -49,8 +49,8 @@ struct tally_run {
 static int open_clock(const struct tally_run *run, struct tally_tracee *t,
 		      struct tally_clock **clock, struct tally_error *err)
 {
-	return run->pmu ? tally_clock_open_pmu(clock, t, run->opts.ticks, NULL, err) :
-			  tally_clock_open_step(clock, t, run->opts.ticks, err);
+	return run->pmu ? tally_clock_open_pmu(clock, t, run->opts.ticks, NULL, err)
+			: tally_clock_open_step(clock, t, run->opts.ticks, err);
 }
 
 static struct member *add_member(struct tally_run *run, struct tally_tracee *t)
@@ -103,8 +103,8 @@ static int deal_with(struct tally_run *run, struct member *m, const struct tally
 	case TALLY_STOP_GONE:
 		m->ended = true;
 		if (m == run->members.at[0])
-			run->status = stop->kind == TALLY_STOP_KILLED ? 128 + stop->signal :
-									(int)stop->value;
+			run->status = stop->kind == TALLY_STOP_KILLED ? 128 + stop->signal
+								      : (int)stop->value;
 		return 0;
 	default:
 		return 0;
@@ -156,8 +156,7 @@ static int act(struct tally_run *run, struct member *m)
 	if (action.what == TALLY_TIMER_STEP)
 		how = TALLY_RESUME_STEP;
 	/* Where no breakpoint may be, it is stepped there. */
-	if (action.what == TALLY_TIMER_RUN_TO &&
-	    tally_tracee_break(m->tracee, action.address) < 0)
+	if (action.what == TALLY_TIMER_RUN_TO && tally_tracee_break(m->tracee, action.address) < 0)
 		how = TALLY_RESUME_STEP;
 	if (action.watch_ms && how == TALLY_RESUME_RUN)
 		m->watch_ns = clock_ns(CLOCK_MONOTONIC) + action.watch_ms * (uint64_t)NS_PER_MS;
@@ -352,7 +351,8 @@ int tally_tracee_run(struct tally_run **out, char *const argv[], const struct ta
 	if (!run)
 		return error_nomem(err, "a run");
 	run->status = -1;
-	r = opts_read(&run->opts, sizeof(run->opts), TALLY_RUN_NO_PIN | TALLY_RUN_RANDOM, opts, err);
+	r = opts_read(&run->opts, sizeof(run->opts), TALLY_RUN_NO_PIN | TALLY_RUN_RANDOM, opts,
+		      err);
 	if (r < 0)
 		goto fail;
 	if (!run->opts.ticks)
@@ -360,8 +360,8 @@ int tally_tracee_run(struct tally_run **out, char *const argv[], const struct ta
 	uint32_t flags = TALLY_TRACEE_FOLLOW_THREADS;
 	flags |= run->opts.flags & TALLY_RUN_NO_PIN ? 0 : TALLY_TRACEE_PIN;
 	flags |= run->opts.flags & TALLY_RUN_RANDOM ? 0 : TALLY_TRACEE_NO_RANDOM;
-	r = tally_tracee_launch(
-		&t, argv, TALLY_OPTS(tracee, .flags = flags, .envp = run->opts.envp), err);
+	r = tally_tracee_launch(&t, argv,
+				TALLY_OPTS(tracee, .flags = flags, .envp = run->opts.envp), err);
 	if (r < 0)
 		goto fail;
 	if (!add_member(run, t)) {

@@ -42,8 +42,7 @@ static int find_call(struct tally_tracee *t)
 	for (uint64_t at = vdso; vdso && at < vdso + VDSO_MAX; at += sizeof(bytes) - 4) {
 		if (tally_tracee_peek(t, at, bytes, sizeof(bytes)) < 0)
 			break;
-		const uint8_t *found =
-			memmem(bytes, sizeof(bytes), arch.call_bytes, arch.call_len);
+		const uint8_t *found = memmem(bytes, sizeof(bytes), arch.call_bytes, arch.call_len);
 		if (found) {
 			t->call_at = at + (uint64_t)(found - bytes);
 			return 0;

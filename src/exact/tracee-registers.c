@@ -94,7 +94,8 @@ int tally_tracee_vector(struct tally_tracee *tracee, void *buf, size_t *len)
 
 	if (tracee->state != TRACEE_STOPPED)
 		return tracee->state == TRACEE_GONE ? -ESRCH : -EINVAL;
-	long r = sys()->ptrace(PTRACE_GETREGSET, tracee->tid, arch.vector_note, (unsigned long)&iov);
+	long r = sys()->ptrace(PTRACE_GETREGSET, tracee->tid, arch.vector_note,
+			       (unsigned long)&iov);
 	if (r < 0)
 		return (int)r;
 	/* A buffer that was filled to its end may have been too small: the kernel does not say. */

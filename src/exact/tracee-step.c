@@ -211,8 +211,8 @@ static int step_emulated(struct tally_tracee *t)
 }
 
 static int (*const begins[INSN_HOWS])(struct tally_tracee *t) = {
-	[INSN_PLAIN] = begin_step,   [INSN_CALL] = step_call,     [INSN_REPEAT] = step_repeat,
-	[INSN_BEHIND] = step_behind, [INSN_PUSHF] = begin_step,   [INSN_REGION] = step_region,
+	[INSN_PLAIN] = begin_step,   [INSN_CALL] = step_call,   [INSN_REPEAT] = step_repeat,
+	[INSN_BEHIND] = step_behind, [INSN_PUSHF] = begin_step, [INSN_REGION] = step_region,
 };
 
 /*
@@ -336,10 +336,9 @@ static bool is_early(const struct tally_tracee *t, const struct tally_stop *stop
 static int after_early(struct tally_tracee *t)
 {
 	t->again = true;
-	return tracee_continue(t, t->plan == PLAN_STEP || t->plan == PLAN_REPEAT ?
-					  PTRACE_SINGLESTEP :
-					  PTRACE_CONT,
-			       0);
+	return tracee_continue(
+		t, t->plan == PLAN_STEP || t->plan == PLAN_REPEAT ? PTRACE_SINGLESTEP : PTRACE_CONT,
+		0);
 }
 
 /* SIGTRAP that somebody sent while it was only lent: the program blocks it. */
@@ -475,8 +474,8 @@ static int on_run(struct tally_tracee *t, struct tally_stop *stop)
 }
 
 static int (*const on_stop[])(struct tally_tracee *t, struct tally_stop *stop) = {
-	[PLAN_RUN] = on_run,         [PLAN_DELIVER] = on_deliver, [PLAN_STEP] = on_step,
-	[PLAN_REPEAT] = on_step,     [PLAN_CALL] = on_call,       [PLAN_BEHIND] = on_break,
+	[PLAN_RUN] = on_run,     [PLAN_DELIVER] = on_deliver, [PLAN_STEP] = on_step,
+	[PLAN_REPEAT] = on_step, [PLAN_CALL] = on_call,       [PLAN_BEHIND] = on_break,
 };
 
 /* Ran into a breakpoint of another one of the family, which is none of the program's. */

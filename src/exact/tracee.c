@@ -26,8 +26,8 @@
 #define LOOK_SHARE  8u
 
 #define FLAGS_LAUNCH (TALLY_TRACEE_NO_RANDOM | TALLY_TRACEE_PIN)
-#define FLAGS_OTHERS                                                                           \
-	(TALLY_TRACEE_FOLLOW_THREADS | TALLY_TRACEE_FOLLOW_FORKS | TALLY_TRACEE_NO_KILL |      \
+#define FLAGS_OTHERS                                                                      \
+	(TALLY_TRACEE_FOLLOW_THREADS | TALLY_TRACEE_FOLLOW_FORKS | TALLY_TRACEE_NO_KILL | \
 	 TALLY_TRACEE_SECCOMP | TALLY_TRACEE_TRAP_CPUID | TALLY_TRACEE_TRAP_TSC)
 
 static unsigned long options_of(uint32_t flags)
@@ -37,9 +37,9 @@ static unsigned long options_of(uint32_t flags)
 		unsigned long options;
 	} rows[] = {
 		{ TALLY_TRACEE_FOLLOW_THREADS, PTRACE_O_TRACECLONE },
-		{ TALLY_TRACEE_FOLLOW_FORKS,
-		  PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE |
-			  PTRACE_O_TRACEVFORKDONE },
+		{ TALLY_TRACEE_FOLLOW_FORKS, PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+						     PTRACE_O_TRACECLONE |
+						     PTRACE_O_TRACEVFORKDONE },
 		{ TALLY_TRACEE_SECCOMP, PTRACE_O_TRACESECCOMP },
 	};
 	unsigned long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT;
@@ -117,8 +117,8 @@ static int read_opts(struct tally_tracee_opts *out, uint32_t known,
 	return r < 0 ? r : traps_check(out->flags, err);
 }
 
-int tally_tracee_seize(struct tally_tracee **out, int32_t tid,
-		       const struct tally_tracee_opts *opts, struct tally_error *err)
+int tally_tracee_seize(struct tally_tracee **out, int32_t tid, const struct tally_tracee_opts *opts,
+		       struct tally_error *err)
 {
 	struct tally_tracee_opts o;
 	int r = read_opts(&o, FLAGS_OTHERS, opts, err);
@@ -348,8 +348,8 @@ int tally_tracee_resume(struct tally_tracee *tracee, uint32_t how, int signal)
 	r = leave_signal(t, &signal);
 	/* One that was sent again stops it before anything is executed, and is passed on then. */
 	if (r == 0)
-		r = t->redeliver.state == HELD_SENT ? tracee_continue(t, PTRACE_CONT, 0) :
-						      resume_begin(t, signal);
+		r = t->redeliver.state == HELD_SENT ? tracee_continue(t, PTRACE_CONT, 0)
+						    : resume_begin(t, signal);
 	if (r == -ESRCH)
 		t->state = TRACEE_RUNS;
 	return r == -ESRCH ? 0 : r;
@@ -448,8 +448,8 @@ static int told_nothing(struct tally_tracee *t, uint32_t kind, struct tally_stop
 
 int tally_tracee_wait(struct tally_tracee *tracee, int timeout_ms, struct tally_stop *stop)
 {
-	uint64_t end = clock_ns(CLOCK_MONOTONIC) + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) *
-							   NS_PER_MS;
+	uint64_t end = clock_ns(CLOCK_MONOTONIC) +
+		       (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * NS_PER_MS;
 	int left = timeout_ms, status, r;
 
 	for (;;) {

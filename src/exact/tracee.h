@@ -91,19 +91,19 @@ struct tally_tracee {
 	struct tally_launch *launch; /* a child of ours, to be ended with the tracee; or NULL */
 	bool detached;
 	struct tally_tracee *next, *previous; /* the family, as a ring */
-	int mem; /* /proc/TID/mem */
+	int mem;                              /* /proc/TID/mem */
 	struct pin *pin;
 
-	uint32_t how;           /* enum tally_tracee_resume */
+	uint32_t how; /* enum tally_tracee_resume */
 	enum plan plan;
-	struct tally_stop stop; /* the last that was told */
-	bool in_call;           /* between entry and exit of a system call */
-	bool starts;            /* ... which is an execve that has succeeded */
-	bool restarts;          /* the call will be started again */
-	bool step_over;         /* a step before a run, from where the breakpoint stands */
-	bool again;             /* stop by an interrupt, once more */
+	struct tally_stop stop;  /* the last that was told */
+	bool in_call;            /* between entry and exit of a system call */
+	bool starts;             /* ... which is an execve that has succeeded */
+	bool restarts;           /* the call will be started again */
+	bool step_over;          /* a step before a run, from where the breakpoint stands */
+	bool again;              /* stop by an interrupt, once more */
 	atomic_bool interrupted; /* by tally_tracee_interrupt(), and not told yet */
-	bool has_status;        /* one that came too early, for the next wait */
+	bool has_status;         /* one that came too early, for the next wait */
 	int wait_status;
 
 	bool regs_known, pc_known;
@@ -125,11 +125,11 @@ struct tally_tracee {
 	struct buf text;        /* files of /proc are read into it */
 	uint64_t break_at;      /* tally_tracee_break(); 0: none */
 	struct breaks breaks;
-	bool lent;       /* SIGTRAP is taken out of the mask */
-	bool owes_ignore; /* the kernel has reset an ignored SIGTRAP */
+	bool lent;             /* SIGTRAP is taken out of the mask */
+	bool owes_ignore;      /* the kernel has reset an ignored SIGTRAP */
 	struct held redeliver; /* a signal, after an injected call */
-	struct held trap; /* the program's own SIGTRAP, which it blocks */
-	uint64_t call_at; /* an instruction for system calls in the vDSO; 0: unknown */
+	struct held trap;      /* the program's own SIGTRAP, which it blocks */
+	uint64_t call_at;      /* an instruction for system calls in the vDSO; 0: unknown */
 };
 
 /* tracee-stop.c: a status as a stop, with what the kernel tells; nothing is done about it. */

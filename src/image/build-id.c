@@ -19,13 +19,17 @@ struct build_id build_id_from(const uint8_t *bytes, size_t len)
 	return id;
 }
 
-struct build_id build_id_from_notes(const void *notes, size_t len)
+struct build_id build_id_from_notes(const void *notes, size_t len, bool swapped)
 {
 	const uint8_t *at = notes;
-	Elf64_Nhdr head; /* the same in 32-bit files */
 
-	while (len >= sizeof(head)) {
-		memcpy(&head, at, sizeof(head));
+	/* The head is the same in 32-bit files. */
+	while (len >= sizeof(Elf64_Nhdr)) {
+		const Elf64_Nhdr head = {
+			.n_namesz = load_u32(at, swapped),
+			.n_descsz = load_u32(at + 4, swapped),
+			.n_type = load_u32(at + 8, swapped),
+		};
 		at += sizeof(head);
 		len -= sizeof(head);
 		size_t name = align_up(head.n_namesz, NOTE_ALIGN);
@@ -60,6 +64,11 @@ bool build_ids_differ(const struct build_id *a, const struct build_id *b)
 		return false;
 	return memcmp(a->bytes, b->bytes, shorter->len) != 0 ||
 	       !is_zero(longer->bytes + shorter->len, longer->len - shorter->len);
+}
+
+bool build_ids_match(const struct build_id *a, const struct build_id *b)
+{
+	return a->len && b->len && !build_ids_differ(a, b);
 }
 
 const char *build_id_text(char out[BUILD_ID_TEXT], const struct build_id *id)

@@ -19,11 +19,14 @@ struct build_id {
 
 struct build_id build_id_from(const uint8_t *bytes, size_t len);
 
-/* Searches ELF notes (native byte order) for NT_GNU_BUILD_ID. */
-struct build_id build_id_from_notes(const void *notes, size_t len);
+/* Searches ELF notes, in the other byte order if `swapped`, for NT_GNU_BUILD_ID. */
+struct build_id build_id_from_notes(const void *notes, size_t len, bool swapped);
 
 /* Both are known and differ. MMAP2 pads a short one with zeroes (perf before 5.11). */
 bool build_ids_differ(const struct build_id *a, const struct build_id *b);
+
+/* Both are known and the same. */
+bool build_ids_match(const struct build_id *a, const struct build_id *b);
 
 /* In hex digits; returns `out`. */
 #define BUILD_ID_TEXT (2 * BUILD_ID_MAX + 1)

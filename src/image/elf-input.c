@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes, sections and symbols of an ELF file, each checked to lie in it. */
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/sys.h"
 #include "image/elf-input.h"
 
-/* Real files stay far below it. */
-#define MAX_SECTION ((uint64_t)1 << 30)
+/* Of a segment or section of notes, and how many are looked at: linkers write two or three. */
+#define MAX_NOTES      65536
+#define MAX_NOTE_PARTS 16
 
 /* 32-bit symbols are decoded by so many. */
 #define PIECE 256
@@ -68,12 +71,19 @@ bool elf_input_read(const struct elf_input *in, void *out, size_t len, uint64_t 
 	return true;
 }
 
+bool elf_input_is_swapped(const struct elf_input *in)
+{
+	bool little = in->head.e_ident[EI_DATA] == ELFDATA2LSB;
+
+	return little != (BYTE_ORDER == LITTLE_ENDIAN);
+}
+
 const GElf_Shdr *elf_input_section(const struct elf_input *in, size_t index)
 {
 	if (index >= in->sections.count)
 		return NULL;
 	const GElf_Shdr *s = &in->sections.at[index];
-	if (s->sh_type == SHT_NULL || s->sh_size > MAX_SECTION)
+	if (s->sh_type == SHT_NULL || s->sh_size > ELF_INPUT_MAX_SECTION)
 		return NULL;
 	if (s->sh_type != SHT_NOBITS &&
 	    (s->sh_offset > in->size || s->sh_size > in->size - s->sh_offset))
@@ -90,6 +100,53 @@ const char *elf_input_section_name(const struct elf_input *in, const GElf_Shdr *
 	/* libelf answers NULL for a text that does not end in its section. */
 	const char *name = elf_strptr(in->elf, names, section->sh_name);
 	return name ? name : "";
+}
+
+static struct build_id build_id_at(const struct elf_input *in, uint64_t offset, uint64_t size)
+{
+	struct build_id id = { 0 };
+
+	if (!size || size > MAX_NOTES)
+		return id;
+	void *notes = malloc(size);
+	if (notes && elf_input_read(in, notes, size, offset))
+		id = build_id_from_notes(notes, size, elf_input_is_swapped(in));
+	free(notes);
+	return id;
+}
+
+/* By the segments, which outlive what strips the sections. */
+static struct build_id build_id_of_segments(const struct elf_input *in)
+{
+	struct build_id id = { 0 };
+	size_t count;
+
+	if (elf_getphdrnum(in->elf, &count) < 0)
+		return id;
+	for (size_t i = 0, seen = 0; i < count && seen < MAX_NOTE_PARTS && !id.len; i++) {
+		GElf_Phdr head;
+		if (!gelf_getphdr(in->elf, (int)i, &head) || head.p_type != PT_NOTE)
+			continue;
+		seen++;
+		id = build_id_at(in, head.p_offset, head.p_filesz);
+	}
+	return id;
+}
+
+struct build_id elf_input_build_id(const struct elf_input *in)
+{
+	struct build_id id = build_id_of_segments(in);
+
+	/* Modules of the kernel have no segments, and neither have dwz's files. */
+	for (size_t i = 1, seen = 0; i < in->sections.count && seen < MAX_NOTE_PARTS && !id.len;
+	     i++) {
+		const GElf_Shdr *section = elf_input_section(in, i);
+		if (!section || section->sh_type != SHT_NOTE)
+			continue;
+		seen++;
+		id = build_id_at(in, section->sh_offset, section->sh_size);
+	}
+	return id;
 }
 
 static size_t symbol_size(const struct elf_input *in)

@@ -14,6 +14,10 @@
 #include <stdint.h>
 
 #include "base/vec.h"
+#include "image/build-id.h"
+
+/* Real sections stay far below it. */
+#define ELF_INPUT_MAX_SECTION ((uint64_t)1 << 30)
 
 struct elf_input {
 	int fd;
@@ -29,6 +33,12 @@ void elf_input_done(struct elf_input *in);
 
 /* Exactly these bytes of the file. false: there are not so many. */
 bool elf_input_read(const struct elf_input *in, void *out, size_t len, uint64_t offset);
+
+/* Whether its byte order is not ours. */
+bool elf_input_is_swapped(const struct elf_input *in);
+
+/* len 0: it has none. */
+struct build_id elf_input_build_id(const struct elf_input *in);
 
 /* NULL: no such section, or it does not lie in the file, or is absurdly large. */
 const GElf_Shdr *elf_input_section(const struct elf_input *in, size_t index);

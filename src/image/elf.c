@@ -9,14 +9,13 @@
 #include "base/bytes.h"
 #include "base/sys.h"
 #include "image/bulk.h"
+#include "image/elf-content.h"
 #include "image/elf-input.h"
 #include "image/elf-plt.h"
 #include "image/elf.h"
 
-/* Real files stay far below these. */
-#define MAX_SEGMENTS      64
-#define MAX_NOTES         65536
-#define MAX_NOTE_SEGMENTS 16 /* linkers write two or three */
+/* Real files stay far below it. */
+#define MAX_SEGMENTS 64
 
 #define PAGE 4096
 
@@ -62,7 +61,7 @@ struct names {
 };
 
 static int add_symbol(struct elf_file *f, const struct elf_input *in, const struct names *names,
-		      const GElf_Sym *sym)
+		      uint64_t bias, const GElf_Sym *sym)
 {
 	if (!sym->st_name || sym->st_name >= names->len || sym->st_shndx == SHN_UNDEF ||
 	    sym->st_shndx >= in->sections.count)
@@ -82,8 +81,10 @@ static int add_symbol(struct elf_file *f, const struct elf_input *in, const stru
 	if (!size) {
 		size = behind < section->sh_size ? section->sh_size - behind : 0;
 		symbol.kind = ELF_KIND_OPEN;
+		if (GELF_ST_TYPE(sym->st_info) == STT_NOTYPE)
+			symbol.kind |= ELF_KIND_LABEL;
 	}
-	return symtab_add(&f->symtab, start, size, symbol) ? 0 : -ENOMEM;
+	return symtab_add(&f->symtab, start + bias, size, symbol) ? 0 : -ENOMEM;
 }
 
 /* Appends a string table, with a NUL behind it. -ENOEXEC: it is none, or cannot be read. */
@@ -105,7 +106,9 @@ static int add_names(struct elf_file *f, const struct elf_input *in, size_t inde
 	return 0;
 }
 
-static int add_table(struct elf_file *f, const struct elf_input *in, const GElf_Shdr *table)
+/* `bias` is what the file's addresses are below those of the module. */
+static int add_table(struct elf_file *f, const struct elf_input *in, const GElf_Shdr *table,
+		     uint64_t bias)
 {
 	size_t count = elf_input_symbols(in, table);
 	GElf_Sym piece[PIECE];
@@ -121,7 +124,7 @@ static int add_table(struct elf_file *f, const struct elf_input *in, const GElf_
 		if (!elf_input_read_symbols(in, table, first, n, piece))
 			break;
 		for (size_t i = 0; i < n && r == 0; i++)
-			r = add_symbol(f, in, &names, &piece[i]);
+			r = add_symbol(f, in, &names, bias, &piece[i]);
 	}
 	return r;
 }
@@ -143,38 +146,91 @@ static int read_tables(struct elf_file *f, const struct elf_input *in)
 	int r = 0;
 
 	if (all) {
-		r = add_table(f, in, all);
+		r = add_table(f, in, all, 0);
 		f->has_symtab = true;
 	}
 	if (r == 0 && dynamic &&
 	    (!all || elf_input_symbols(in, all) < elf_input_symbols(in, dynamic)))
-		r = add_table(f, in, dynamic);
-	if (r == 0 && dynamic)
-		r = elf_plt_add(f, in, dynamic);
-	return r;
+		r = add_table(f, in, dynamic, 0);
+	return r == 0 ? elf_plt_add(f, in, dynamic) : r;
 }
 
-static struct build_id find_build_id(const struct elf_input *in)
+/* Where the first segment that is loaded lies. */
+static bool first_address(const struct elf_input *in, uint64_t *address)
 {
 	size_t count;
 
 	if (elf_getphdrnum(in->elf, &count) < 0)
-		return (struct build_id){ 0 };
-	for (size_t i = 0, notes_seen = 0; i < count && notes_seen < MAX_NOTE_SEGMENTS; i++) {
+		return false;
+	for (size_t i = 0; i < count && i < MAX_SEGMENTS; i++) {
 		GElf_Phdr head;
-		if (!gelf_getphdr(in->elf, (int)i, &head) || head.p_type != PT_NOTE ||
-		    head.p_filesz > MAX_NOTES || head.p_offset > INT64_MAX)
-			continue;
-		notes_seen++;
-		const Elf_Data *notes = elf_getdata_rawchunk(in->elf, (int64_t)head.p_offset,
-							     head.p_filesz, ELF_T_BYTE);
-		if (!notes || !notes->d_buf)
-			continue;
-		struct build_id id = build_id_from_notes(notes->d_buf, notes->d_size);
-		if (id.len)
-			return id;
+		if (gelf_getphdr(in->elf, (int)i, &head) && head.p_type == PT_LOAD) {
+			*address = head.p_vaddr;
+			return true;
+		}
 	}
-	return (struct build_id){ 0 };
+	return false;
+}
+
+/* A file in memory with these bytes; its fd. */
+static int memory_file(const void *bytes, size_t len)
+{
+	int fd = memfd_create("tally-image", MFD_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	int r = sys_write_all(fd, bytes, len);
+	if (r == 0)
+		return fd;
+	sys()->close(fd);
+	return r;
+}
+
+/* The symbols of another file of the same program. */
+static int read_other(struct elf_file *f, const struct elf_input *in)
+{
+	const GElf_Shdr *all = find_table(in, SHT_SYMTAB);
+	uint64_t first, bias = 0;
+
+	if (!all)
+		return 0;
+	/* Prelinked programs moved after their debug files were made. */
+	if (f->segments.count && first_address(in, &first))
+		bias = f->segments.at[0].address - first;
+	int r = add_table(f, in, all, bias);
+	if (r == 0)
+		f->has_symtab = true;
+	return r;
+}
+
+/*
+ * Fedora's programs keep the names of their own functions in an xz-packed ELF file within
+ * (gdb's manual, "MiniDebugInfo").
+ */
+static int read_mini(struct elf_file *f, const struct elf_input *in)
+{
+	const GElf_Shdr *section = elf_content_find(in, ".gnu_debugdata");
+	struct elf_content packed, unpacked;
+	struct elf_input mini;
+
+	if (f->has_symtab || !section)
+		return 0;
+	int r = elf_content_read(&packed, in, section);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	r = elf_content_unpack_xz(&unpacked, &packed);
+	elf_content_done(&packed);
+	int fd = r == 0 ? memory_file(unpacked.at, unpacked.size) : r;
+	if (r == 0)
+		elf_content_done(&unpacked);
+	if (fd < 0)
+		return fd == -ENOMEM ? fd : 0;
+	r = elf_input_open(&mini, fd);
+	if (r == 0)
+		r = read_other(f, &mini);
+	elf_input_done(&mini);
+	sys()->close(fd);
+	return r == -ENOMEM ? r : 0;
 }
 
 static int read_segments(struct elf_file *f, const struct elf_input *in)
@@ -212,23 +268,24 @@ int elf_file_read(struct elf_file *f, int fd)
 	int r = elf_input_open(&in, fd);
 
 	if (r == 0) {
-		f->build_id = find_build_id(&in);
+		f->build_id = elf_input_build_id(&in);
 		r = read_segments(f, &in);
 	}
 	if (r == 0)
 		r = read_tables(f, &in);
+	if (r == 0)
+		r = read_mini(f, &in);
 	elf_input_done(&in);
 	return r;
 }
 
 int elf_file_read_memory(struct elf_file *f, const void *image, size_t size)
 {
-	int fd = memfd_create("tally-image", MFD_CLOEXEC);
+	int fd = memory_file(image, size);
 
 	if (fd < 0)
-		return -errno;
-	ssize_t n = sys()->write(fd, image, size);
-	int r = n < 0 ? (int)n : (size_t)n < size ? -EIO : elf_file_read(f, fd);
+		return fd;
+	int r = elf_file_read(f, fd);
 	sys()->close(fd);
 	return r;
 }
@@ -238,21 +295,28 @@ int elf_file_read_debug(struct elf_file *f, int fd)
 	struct elf_input in;
 	int r = elf_input_open(&in, fd);
 
-	if (r == 0) {
-		struct build_id id = find_build_id(&in);
-		bool same = id.len && f->build_id.len && !build_ids_differ(&id, &f->build_id);
-		r = same ? read_tables(f, &in) : -ESTALE;
-	}
+	if (r == 0)
+		r = read_other(f, &in);
 	elf_input_done(&in);
 	return r;
 }
 
-/* A symbol without a size reaches to the next one, at most to the end of its section. */
+/*
+ * A symbol without a size reaches to the next one, at most to the end of its section. A label within
+ * a function that tells its size is a place in that, and takes nothing from it.
+ */
 static void close_ends(struct symtab *t)
 {
-	for (size_t i = 0; i + 1 < t->symbols.count; i++) {
+	uint32_t end = 0; /* of what told its size so far */
+
+	for (size_t i = 0; i < t->symbols.count; i++) {
 		struct symbol *s = &t->symbols.at[i];
-		if (s->kind & ELF_KIND_OPEN && s[1].start - s->start < s->size)
+		bool last = i + 1 == t->symbols.count;
+		if (!(s->kind & ELF_KIND_OPEN))
+			end = s->start + s->size > end ? s->start + s->size : end;
+		else if (s->kind & ELF_KIND_LABEL && s->start < end)
+			s->size = 0;
+		else if (!last && s[1].start - s->start < s->size)
 			s->size = s[1].start - s->start;
 	}
 }
@@ -322,7 +386,7 @@ struct build_id elf_build_id(int fd)
 	struct elf_input in;
 
 	if (elf_input_open(&in, fd) == 0)
-		id = find_build_id(&in);
+		id = elf_input_build_id(&in);
 	elf_input_done(&in);
 	return id;
 }

@@ -36,7 +36,7 @@ struct elf_file {
 int elf_file_read(struct elf_file *f, int fd);
 int elf_file_read_memory(struct elf_file *f, const void *image, size_t size);
 
-/* Adds the symbols of a file with separate debugging information. -ESTALE: of another build. */
+/* Adds the symbols of the file that debug_file_find() gave. */
 int elf_file_read_debug(struct elf_file *f, int fd);
 
 /* Ends the reading: look-ups may follow. -ENOMEM. */

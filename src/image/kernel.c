@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/proc.h"
 #include "image/bulk.h"
+#include "image/kernel-kept.h"
 #include "image/kernel.h"
 
 #define KALLSYMS     "/proc/kallsyms"
@@ -182,17 +183,20 @@ static void explain_other_build(struct kernel *k, const struct build_id *recorde
 
 	snprintf(k->trouble, sizeof(k->trouble),
 		 "recorded on another kernel (build-id %s) than the one that runs here (%s): "
-		 "report on the machine of the recording",
+		 "report on the machine of the recording, or install the recorded kernel's vmlinux "
+		 "(its -dbg package)",
 		 build_id_text(a, recorded), build_id_text(b, &k->build_id));
 }
 
-static void read_build_id(struct kernel *k, const char *root)
+struct build_id kernel_build_id(const char *root)
 {
+	struct build_id id = { 0 };
 	struct buf notes = { 0 };
 
-	if (proc_read(&notes, root, "/sys/kernel/notes", MAX_NOTES) == 0)
-		k->build_id = build_id_from_notes(notes.at, notes.len);
+	if (proc_read(&notes, root, "/sys/kernel/notes", MAX_NOTES) == 0 && notes.len)
+		id = build_id_from_notes(notes.at, notes.len, false);
 	buf_done(&notes);
+	return id;
 }
 
 /* Sets `delta`, or says why the symbols cannot be moved. */
@@ -256,9 +260,9 @@ static bool is_other_release(struct kernel *k, const char *root,
 	return true;
 }
 
-int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded *recorded)
+static int load_running(struct kernel *k, const char *root, const struct kernel_recorded *recorded)
 {
-	read_build_id(k, root);
+	k->build_id = kernel_build_id(root);
 	if (build_ids_differ(&k->build_id, &recorded->build_id)) {
 		explain_other_build(k, &recorded->build_id);
 		return 0;
@@ -278,6 +282,36 @@ int kernel_load(struct kernel *k, const char *root, const struct kernel_recorded
 	snprintf(k->trouble, sizeof(k->trouble), KALLSYMS " cannot be read: %s",
 		 strerrordesc_np(-r));
 	return 0;
+}
+
+int kernel_load(struct kernel *k, const struct file_search *where,
+		const struct kernel_recorded *recorded)
+{
+	struct kernel kept = { .kept = true };
+	int r = load_running(k, where->root, recorded);
+
+	if (r < 0 || !k->trouble[0])
+		return r;
+	/* Hidden from this user, or not the recorded one. */
+	r = kernel_load_kept(&kept, where, recorded,
+			     recorded->build_id.len ? recorded->build_id : k->build_id);
+	if (r <= 0) {
+		kernel_done(&kept);
+		return r;
+	}
+	kernel_done(k);
+	*k = kept;
+	return 0;
+}
+
+int kernel_take(struct kernel *k, struct elf_file *f)
+{
+	k->symtab = f->symtab;
+	k->names = f->names.at;
+	f->symtab = (struct symtab){ 0 };
+	f->names.at = NULL;
+	f->names.count = f->names.room = 0;
+	return k->symtab.symbols.count && k->names ? (count_functions(k) ? 1 : -ENOMEM) : 0;
 }
 
 uint32_t kernel_find(const struct kernel *k, uint64_t address)

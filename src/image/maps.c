@@ -21,8 +21,9 @@
 
 struct mapping {
 	uint64_t start, end, pgoff, inode;
-	uint32_t path_id, dev_major, dev_minor;
-	bool kernel;
+	uint32_t path_id, dev_major, dev_minor, flags;
+	int32_t pid; /* who mapped it */
+	bool gone;   /* nothing is there from then on */
 };
 
 struct path {
@@ -84,6 +85,7 @@ struct tally_maps {
 	VEC(struct event) events;
 	size_t applied; /* the first so many are in order and in the histories */
 	VEC(struct mapping) mappings;
+	VEC(uint32_t) dumps;     /* numbers of mapped jitdumps */
 	struct texts path_texts; /* path, NUL, build-id; the index is the path_id */
 	VEC(struct path) paths;
 	struct texts names;
@@ -177,7 +179,9 @@ static int apply_map(struct tally_maps *m, const struct event *e)
 	struct change *c = h ? history_begin(h, e->time, m->spaces.count) : NULL;
 	const struct mapping *map = &m->mappings.at[e->value - 1];
 
-	if (!c || !space_paint(&m->spaces, &c->value, h->owned, map->start, map->end - 1, e->value))
+	uint32_t value = map->gone ? 0 : e->value;
+
+	if (!c || !space_paint(&m->spaces, &c->value, h->owned, map->start, map->end - 1, value))
 		return -ENOMEM;
 	return 0;
 }
@@ -318,6 +322,7 @@ void tally_maps_free(struct tally_maps *m)
 	texts_done(&m->names);
 	vec_done(&m->paths);
 	vec_done(&m->mappings);
+	vec_done(&m->dumps);
 	vec_done(&m->events);
 	free(m);
 }
@@ -350,6 +355,15 @@ static uint32_t add_path(struct tally_maps *m, const struct tally_mapping *map)
 	return id;
 }
 
+/* "jit-PID.dump": a process maps it so that recorders see its path (jitdump-specification.txt). */
+bool maps_is_jitdump(const char *path)
+{
+	const char *name = strrchr(path, '/');
+	size_t digits = name && !strncmp(name, "/jit-", 5) ? strspn(name + 5, "0123456789") : 0;
+
+	return digits && !strncmp(name + 5 + digits, ".dump", 5);
+}
+
 static int add_event(struct tally_maps *m, const struct event *e)
 {
 	if (m->events.count >= UINT32_MAX)
@@ -362,8 +376,8 @@ static int add_event(struct tally_maps *m, const struct event *e)
 	return 0;
 }
 
-int tally_maps_add(struct tally_maps *m, int32_t pid, uint64_t time,
-		   const struct tally_mapping *map)
+static int add_mapping(struct tally_maps *m, int32_t pid, uint64_t time,
+		       const struct tally_mapping *map, bool gone)
 {
 	if (map->end <= map->start)
 		return -EINVAL;
@@ -381,8 +395,16 @@ int tally_maps_add(struct tally_maps *m, int32_t pid, uint64_t time,
 		.path_id = path_id,
 		.dev_major = map->dev_major,
 		.dev_minor = map->dev_minor,
-		.kernel = pid == TALLY_MAPS_KERNEL,
+		.flags = map->flags,
+		.pid = pid,
+		.gone = gone,
 	};
+	if (maps_is_jitdump(m->paths.at[path_id].path)) {
+		uint32_t *dump = vec_push(&m->dumps);
+		if (!dump)
+			return -ENOMEM;
+		*dump = (uint32_t)m->mappings.count;
+	}
 	struct event e = {
 		.time = time,
 		.kind = EVENT_MAP,
@@ -391,6 +413,20 @@ int tally_maps_add(struct tally_maps *m, int32_t pid, uint64_t time,
 		.value = (uint32_t)m->mappings.count,
 	};
 	return add_event(m, &e);
+}
+
+int tally_maps_add(struct tally_maps *m, int32_t pid, uint64_t time,
+		   const struct tally_mapping *map)
+{
+	return add_mapping(m, pid, time, map, false);
+}
+
+int tally_maps_remove(struct tally_maps *m, int32_t pid, uint64_t time, uint64_t start,
+		      uint64_t end)
+{
+	const struct tally_mapping nothing = { .start = start, .end = end };
+
+	return add_mapping(m, pid, time, &nothing, true);
 }
 
 int tally_maps_fork(struct tally_maps *m, int32_t pid, int32_t tid, int32_t parent_pid,
@@ -518,12 +554,28 @@ void maps_mapping(const struct tally_maps *m, uint32_t number, struct tally_mapp
 		.inode = map->inode,
 		.dev_major = map->dev_major,
 		.dev_minor = map->dev_minor,
+		.flags = map->flags,
 	};
+}
+
+int32_t maps_owner(const struct tally_maps *m, uint32_t number)
+{
+	return m->mappings.at[number - 1].pid;
 }
 
 bool maps_is_kernel(const struct tally_maps *m, uint32_t number)
 {
-	return m->mappings.at[number - 1].kernel;
+	return maps_owner(m, number) == TALLY_MAPS_KERNEL;
+}
+
+uint32_t maps_jitdump(const struct tally_maps *m, int32_t pid, size_t *from)
+{
+	while (*from < m->dumps.count) {
+		uint32_t number = m->dumps.at[(*from)++];
+		if (maps_owner(m, number) == pid)
+			return number;
+	}
+	return 0;
 }
 
 /* What is left of mapping `number`, which is at `address`; the answer is kept for the next call. */

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From (process, time, address) to a named frame. What a mapping's number and an address name never
- * changes, so answers are kept whole in a table by these two: a repeated address costs the look-up
- * of its mapping and a copy.
+ * changes, but for code that processes make, so answers are kept whole in a table by these two: a
+ * repeated address costs the look-up of its mapping and a copy.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tally/symbolizer.h>
+#include <time.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/vec.h"
+#include "image/builds.h"
+#include "image/cache.h"
 #include "image/demangle.h"
+#include "image/jit.h"
 #include "image/kernel.h"
 #include "image/maps.h"
 #include "image/module.h"
@@ -24,18 +29,21 @@
 #define CACHE_BITS 11
 #define CACHE_WAYS 2
 
+#define CODE_NOT_TOLD "code made at run time of which its program tells no name"
+
 #define UNMAPPED      "[unknown]" /* perf's word */
 #define NOTHING_THERE "nothing is mapped there"
+
+#define KNOWN_FLAGS \
+	(TALLY_SYMBOLIZER_MANGLED | TALLY_SYMBOLIZER_DEBUGINFOD | TALLY_SYMBOLIZER_NO_CACHE)
+
+/* Numbers of functions in modules whose functions are known by their names alone. */
+#define BY_NAME 0x80000000u
 
 struct answer {
 	struct tally_frame frame;
 	uint32_t mapping, mode; /* mode as asked for */
 	bool used;
-};
-
-struct known_build {
-	uint32_t path; /* in texts */
-	struct build_id id;
 };
 
 struct tally_symbolizer {
@@ -45,12 +53,14 @@ struct tally_symbolizer {
 	VEC(struct module *) modules;
 	struct map64 by_file; /* hash of path_id and inode -> module + 1 */
 	struct map64 by_name; /* index in texts -> module + 1, for what is no file */
-	struct map64 by_path; /* index in texts -> known build + 1 */
-	VEC(struct known_build) builds;
+	struct builds builds;
+	struct jit jit;
 	struct kernel kernel;
 	struct kernel_recorded recorded;
 	const char **kernel_functions; /* by index; NULL until asked for */
 	bool kernel_loaded;
+	bool fleeting; /* the answer at hand may be another one soon */
+	char cache_folder[PATH_MAX];
 	struct answer_set {
 		struct answer way[CACHE_WAYS];
 		uint32_t next; /* the way that gives place */
@@ -61,7 +71,7 @@ int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
 			 const struct tally_symbolizer_opts *opts, struct tally_error *err)
 {
 	struct tally_symbolizer_opts own;
-	int r = opts_read(&own, sizeof(own), TALLY_SYMBOLIZER_MANGLED, opts, err);
+	int r = opts_read(&own, sizeof(own), KNOWN_FLAGS, opts, err);
 
 	if (r < 0)
 		return r;
@@ -73,6 +83,17 @@ int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
 		return error_nomem(err, "a symbolizer");
 	s->opts = own;
 	s->maps = maps;
+	if (own.flags & TALLY_SYMBOLIZER_NO_CACHE)
+		s->opts.cache = NULL;
+	else if (!own.cache && cache_folder(s->cache_folder))
+		s->opts.cache = s->cache_folder;
+	s->jit.maps = maps;
+	s->jit.builds = &s->builds;
+	s->jit.where = (struct file_search){
+		.root = own.root,
+		.symfs = own.symfs,
+		.cache = s->opts.cache,
+	};
 	*out = s;
 	return 0;
 }
@@ -99,10 +120,10 @@ void tally_symbolizer_free(struct tally_symbolizer *s)
 		free(*m);
 	}
 	vec_done(&s->modules);
-	vec_done(&s->builds);
+	builds_done(&s->builds);
+	jit_done(&s->jit);
 	map64_done(&s->by_file);
 	map64_done(&s->by_name);
-	map64_done(&s->by_path);
 	kernel_done(&s->kernel);
 	free(s->kernel_functions);
 	texts_done(&s->texts);
@@ -126,38 +147,35 @@ void tally_symbolizer_release(struct tally_symbolizer *s, const char *release)
 	forget_kernel(s);
 }
 
-int tally_symbolizer_build_id(struct tally_symbolizer *s, const char *path, const uint8_t *build_id,
-			      uint32_t build_id_len)
+int tally_symbolizer_build_id(struct tally_symbolizer *s, int32_t pid, const char *path,
+			      const uint8_t *build_id, uint32_t build_id_len)
 {
 	struct build_id id = build_id_from(build_id, build_id_len);
 
-	if (!strncmp(path, KERNEL_NAME, strlen(KERNEL_NAME))) {
-		if (!s->recorded.build_id.len) {
-			s->recorded.build_id = id;
-			forget_kernel(s);
-		}
-		return 0;
+	if (strncmp(path, KERNEL_NAME, strlen(KERNEL_NAME)) != 0)
+		return builds_set(&s->builds, path, pid, &id) ? 0 : -ENOMEM;
+	if (!s->recorded.build_id.len) {
+		s->recorded.build_id = id;
+		forget_kernel(s);
 	}
-	uint32_t text = texts_add(&s->texts, path, strlen(path));
-	uint32_t *index = text == UINT32_MAX ? NULL : map64_at(&s->by_path, text);
-	if (!index)
-		return -ENOMEM;
-	if (!*index) {
-		if (!vec_push(&s->builds))
-			return -ENOMEM;
-		*index = (uint32_t)s->builds.count;
-	}
-	s->builds.at[*index - 1] = (struct known_build){ .path = text, .id = id };
 	return 0;
 }
 
-static struct build_id known_build_id(struct tally_symbolizer *s, const struct tally_mapping *map)
+void tally_symbolizer_clock(struct tally_symbolizer *s, uint32_t clockid)
 {
-	if (map->build_id_len)
-		return build_id_from(map->build_id, map->build_id_len);
-	uint32_t text = texts_add(&s->texts, map->path, strlen(map->path));
-	uint32_t index = text == UINT32_MAX ? 0 : map64_get(&s->by_path, text);
-	return index ? s->builds.at[index - 1].id : (struct build_id){ 0 };
+	s->jit.other_clock = clockid != CLOCK_MONOTONIC;
+}
+
+int64_t tally_symbolizer_epoch(struct tally_symbolizer *s, int32_t pid, uint64_t time)
+{
+	return jit_epoch(&s->jit, pid, time);
+}
+
+static struct build_id known_build_id(struct tally_symbolizer *s, int32_t pid,
+				      const struct tally_mapping *map)
+{
+	return map->build_id_len ? build_id_from(map->build_id, map->build_id_len)
+				 : builds_get(&s->builds, map->path, pid);
 }
 
 /* A new module, numbered into `*index`; NULL: no memory. */
@@ -177,7 +195,8 @@ static struct module *add_module(struct tally_symbolizer *s, uint32_t *index, co
 }
 
 /* The module of a mapped file; 0: no memory. */
-static uint32_t module_of_file(struct tally_symbolizer *s, const struct tally_mapping *map)
+static uint32_t module_of_file(struct tally_symbolizer *s, int32_t owner,
+			       const struct tally_mapping *map)
 {
 	uint64_t device = (uint64_t)map->dev_major << 32 | map->dev_minor;
 	uint64_t key = hash_u64(hash_u64(hash_u64(map->path_id) + map->inode) + device);
@@ -192,22 +211,23 @@ static uint32_t module_of_file(struct tally_symbolizer *s, const struct tally_ma
 				      in_brackets || !slash[1] ? map->path : slash + 1);
 	if (!m)
 		return 0;
-	m->build_id = known_build_id(s, map);
+	m->build_id = known_build_id(s, owner, map);
 	if (why)
 		module_without_file(m, why);
 	return *index;
 }
 
 /* The module that is no file; 0: no memory. */
-static uint32_t module_by_name(struct tally_symbolizer *s, const char *name, const char *trouble)
+static uint32_t module_by_name(struct tally_symbolizer *s, const char *path, const char *trouble)
 {
-	uint32_t text = texts_add(&s->texts, name, strlen(name));
+	uint32_t text = texts_add(&s->texts, path, strlen(path));
 	uint32_t *index = text == UINT32_MAX ? NULL : map64_at(&s->by_name, text);
 
 	if (!index || *index)
 		return index ? *index : 0;
-	name = texts_get(&s->texts, text);
-	struct module *m = add_module(s, index, name, name);
+	path = texts_get(&s->texts, text);
+	const char *slash = strrchr(path, '/');
+	struct module *m = add_module(s, index, path, slash ? slash + 1 : path);
 	if (!m)
 		return 0;
 	module_without_file(m, trouble);
@@ -264,27 +284,74 @@ static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tal
 	return 1;
 }
 
-static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
+/* By its name alone; the text stands for the function. -ENOMEM. */
+static int name_function(struct tally_symbolizer *s, const char *name, uint64_t start,
+			 struct tally_frame *out)
+{
+	const char *function = readable(s, name, false);
+	uint32_t text = function ? texts_add(&s->texts, function, strlen(function)) : UINT32_MAX;
+
+	if (text == UINT32_MAX)
+		return -ENOMEM;
+	out->function = function;
+	out->function_id = BY_NAME | text;
+	out->offset = out->address - start;
+	return 1;
+}
+
+/* By what the process tells of code that it made, or its parent that had the memory first. */
+static int name_made_code(struct tally_symbolizer *s, int32_t pid, int32_t owner, uint64_t time,
+			  struct module *m, struct tally_frame *out)
+{
+	struct jit_place place;
+	int r = jit_find(&s->jit, pid, time, out->address, &place);
+
+	s->fleeting = true;
+	if (r == 0 && owner != pid)
+		r = jit_find(&s->jit, owner, time, out->address, &place);
+	if (r <= 0) {
+		if (r == 0 && place.source && module_not_a_file(m->path))
+			module_without_file(m, CODE_NOT_TOLD);
+		return r;
+	}
+	uint32_t index = module_by_name(s, place.source->path, "");
+	if (!index)
+		return -ENOMEM;
+	s->modules.at[index - 1]->function_count = (uint32_t)place.source->file.codes.count;
+	fill_module(s, out, index);
+	out->module_address = out->address;
+	return name_function(s, jit_file_text(&place.source->file, place.code->name),
+			     place.code->start, out);
+}
+
+static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, uint64_t time,
 		     struct tally_frame *out)
 {
-	struct module_search where = {
+	struct file_search where = {
 		.root = s->opts.root,
 		.symfs = s->opts.symfs,
+		.cache = s->opts.cache,
+		.debuginfod = s->opts.flags & TALLY_SYMBOLIZER_DEBUGINFOD,
 		.pid = pid,
 	};
+	int32_t owner = maps_owner(s->maps, mapping);
 
 	maps_mapping(s->maps, mapping, &where.map);
-	uint32_t index = module_of_file(s, &where.map);
+	uint32_t index = module_of_file(s, owner, &where.map);
 	if (!index)
 		return -ENOMEM;
 	struct module *m = s->modules.at[index - 1];
+	where.build_id = m->build_id;
 	int r = module_load(m, &where);
 	fill_module(s, out, index);
 	uint64_t offset = out->address - where.map.start + where.map.pgoff;
 	if (!elf_file_address(&m->file, offset, &out->module_address))
 		out->module_address = offset;
 	out->offset = out->module_address;
-	return r < 0 ? r : name_in_file(s, m, out);
+	if (r < 0)
+		return r;
+	return m->function_count ? name_in_file(s, m, out)
+				 : name_made_code(s, pid, owner, time, m, out);
 }
 
 static int load_kernel(struct tally_symbolizer *s, const struct tally_mapping *map)
@@ -302,7 +369,13 @@ static int load_kernel(struct tally_symbolizer *s, const struct tally_mapping *m
 	}
 	if (!recorded.build_id.len && map && map->build_id_len)
 		recorded.build_id = build_id_from(map->build_id, map->build_id_len);
-	int r = kernel_load(&s->kernel, s->opts.root, &recorded);
+	const struct file_search where = {
+		.root = s->opts.root,
+		.symfs = s->opts.symfs,
+		.cache = s->opts.cache,
+		.debuginfod = s->opts.flags & TALLY_SYMBOLIZER_DEBUGINFOD,
+	};
+	int r = kernel_load(&s->kernel, &where, &recorded);
 	size_t count = s->kernel.symtab.symbols.count;
 	if (r == 0 && count) {
 		s->kernel_functions = calloc(count, sizeof(*s->kernel_functions));
@@ -315,23 +388,36 @@ static int load_kernel(struct tally_symbolizer *s, const struct tally_mapping *m
 }
 
 /* "[name]" of a kernel mapping: a module's may be recorded as its file, .../net-x.ko.xz. */
-static uint32_t module_of_kernel(struct tally_symbolizer *s, const struct tally_mapping *map)
+static const char *kernel_module_name(char room[256], const struct tally_mapping *map)
 {
-	char name[256] = "[";
 	const char *slash = strrchr(map->path, '/');
 
 	if (!strncmp(map->path, KERNEL_NAME, strlen(KERNEL_NAME)))
-		return module_by_name(s, KERNEL_NAME, s->kernel.trouble);
+		return KERNEL_NAME;
 	if (!slash)
-		return module_by_name(s, map->path, s->kernel.trouble);
-	size_t len = strcspn(slash + 1, ".");
-	if (len > sizeof(name) - 3)
-		len = sizeof(name) - 3;
-	memcpy(name + 1, slash + 1, len);
-	memcpy(name + 1 + len, "]", 2);
-	for (char *p = name; (p = strchr(p, '-'));)
+		return map->path;
+	snprintf(room, 256, "[%.*s]", (int)strcspn(slash + 1, "."), slash + 1);
+	for (char *p = room; (p = strchr(p, '-'));)
 		*p = '_';
-	return module_by_name(s, name, s->kernel.trouble);
+	return room;
+}
+
+/*
+ * The function at an address. Of a kernel that was kept a module may have lain elsewhere: that it was
+ * here the recording must say.
+ */
+static uint32_t function_in_kernel(const struct kernel *k, uint64_t address,
+				   const struct tally_mapping *map)
+{
+	uint32_t index = kernel_find(k, address);
+	char room[256];
+
+	if (index == SYMTAB_NONE || !k->kept)
+		return index;
+	const char *module = kernel_module(k, index);
+	if (!strcmp(module, KERNEL_NAME) || (map && !strcmp(kernel_module_name(room, map), module)))
+		return index;
+	return SYMTAB_NONE;
 }
 
 /* What tally_symbolizer_module() tells of it. */
@@ -350,15 +436,41 @@ static uint32_t module_of_address(struct tally_symbolizer *s, uint32_t function,
 				  const struct tally_mapping *map)
 {
 	const struct kernel *k = &s->kernel;
+	char room[256];
 
 	if (function != SYMTAB_NONE)
 		return module_by_name(s, kernel_module(k, function), "");
 	if (map)
-		return module_of_kernel(s, map);
+		return module_by_name(s, kernel_module_name(room, map), k->trouble);
 	/* No mapping was recorded, and without symbols nobody knows where the kernel is. */
 	if (k->trouble[0])
 		return module_by_name(s, KERNEL_NAME, k->trouble);
 	return module_by_name(s, UNMAPPED, NOTHING_THERE);
+}
+
+/*
+ * A function that the kernel made while it ran. /proc/kallsyms has them too, while they last, in
+ * modules of these names (bpf_get_kallsym(), ftrace_get_trampoline_kallsym() and
+ * kprobe_get_kallsym() of kernel/).
+ */
+static int name_kernel_symbol(struct tally_symbolizer *s, const struct tally_mapping *map,
+			      struct tally_frame *out)
+{
+	static const char *const modules[][2] = {
+		{ "bpf_", "[bpf]" },
+		{ "ftrace_", "[__builtin__ftrace]" },
+		{ "kprobe_", "[__builtin__kprobes]" },
+	};
+	const char *name = KERNEL_NAME;
+
+	for (size_t i = 0; i < ARRAY_SIZE(modules); i++)
+		if (!strncmp(map->path, modules[i][0], strlen(modules[i][0])))
+			name = modules[i][1];
+	uint32_t module = module_by_name(s, name, "");
+	if (!module)
+		return -ENOMEM;
+	fill_module(s, out, module);
+	return name_function(s, map->path, map->start, out);
 }
 
 static int name_kernel(struct tally_symbolizer *s, uint32_t mapping, struct tally_frame *out)
@@ -368,11 +480,13 @@ static int name_kernel(struct tally_symbolizer *s, uint32_t mapping, struct tall
 
 	if (mapping)
 		maps_mapping(s->maps, mapping, &map);
+	if (mapping && map.flags & TALLY_MAPPING_SYMBOL)
+		return name_kernel_symbol(s, &map, out);
 	int r = load_kernel(s, mapping ? &map : NULL);
 	if (r < 0)
 		return r;
 	out->module_address = out->offset = out->address - k->delta;
-	uint32_t index = kernel_find(k, out->address);
+	uint32_t index = function_in_kernel(k, out->address, mapping ? &map : NULL);
 	uint32_t module = module_of_address(s, index, mapping ? &map : NULL);
 	if (!module)
 		return -ENOMEM;
@@ -413,7 +527,7 @@ static int name_nowhere(struct tally_symbolizer *s, const char *name, const char
 	return 0;
 }
 
-static int name_address(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
+static int name_address(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, uint64_t time,
 			struct tally_frame *out)
 {
 	const char *other = foreign(out->mode);
@@ -429,7 +543,7 @@ static int name_address(struct tally_symbolizer *s, int32_t pid, uint32_t mappin
 	if (kernel)
 		return name_kernel(s, mapping, out);
 	if (mapping)
-		return name_user(s, pid, mapping, out);
+		return name_user(s, pid, mapping, time, out);
 	return name_nowhere(s, UNMAPPED, NOTHING_THERE, out);
 }
 
@@ -457,14 +571,17 @@ static struct answer_set *set_of(struct tally_symbolizer *s, uint32_t mapping, u
 }
 
 /* The slow way: names the address, and keeps the answer in the set. */
-static int find_anew(struct tally_symbolizer *s, int32_t pid, uint32_t mapping,
+static int find_anew(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, uint64_t time,
 		     struct answer_set *set, struct tally_frame *out)
 {
 	uint32_t mode = out->mode;
-	int r = name_address(s, pid, mapping, out);
 
+	s->fleeting = false;
+	int r = name_address(s, pid, mapping, time, out);
 	if (r < 0)
 		return r;
+	if (s->fleeting)
+		return answer(s, out);
 	set->way[set->next++ % CACHE_WAYS] = (struct answer){
 		.frame = *out,
 		.mapping = mapping,
@@ -497,7 +614,7 @@ int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time
 		.function_id = UINT32_MAX,
 		.mode = mode,
 	};
-	return mapping < 0 ? (int)mapping : find_anew(s, pid, (uint32_t)mapping, set, out);
+	return mapping < 0 ? (int)mapping : find_anew(s, pid, (uint32_t)mapping, time, set, out);
 }
 
 uint32_t tally_symbolizer_modules(const struct tally_symbolizer *s)

@@ -218,7 +218,7 @@ void check_kernel_build_id(const struct doctor *d, struct finding *f)
 	struct buf notes = { 0 };
 	int r = proc_read(&notes, d->root, "/sys/kernel/notes", SMALL_FILE);
 
-	if (r == 0 && notes.len && build_id_from_notes(notes.at, notes.len).len) {
+	if (r == 0 && notes.len && build_id_from_notes(notes.at, notes.len, false).len) {
 		finding_set(f, TALLY_FINDING_OK, "known");
 		finding_means(f, "a recording tells which kernel it is from");
 	} else {

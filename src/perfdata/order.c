@@ -17,6 +17,11 @@
 #define ARENA_SIZE (8u << 20)
 #define INDEX_SIZE (112u << 10) /* entries: records of 72 bytes with their heads */
 
+/* How many records ahead of the one that is given are fetched, and how much of each. */
+#define FETCH_AHEAD 4
+#define FETCH_BYTES 192
+#define CACHE_LINE  64
+
 /* In a head's `len` field after the record was taken. */
 #define TAKEN UINT32_MAX
 
@@ -203,6 +208,16 @@ static int drop_given(struct order *o, struct tally_error *err)
 	return 0;
 }
 
+/* Neighbours in time come from several CPUs and lie far apart: memory is asked for in advance. */
+static void fetch_ahead(const struct order *o)
+{
+	if (o->count - o->first <= FETCH_AHEAD)
+		return;
+	const uint8_t *soon = o->arena + o->index[o->first + FETCH_AHEAD].at;
+	for (size_t i = 0; i < FETCH_BYTES; i += CACHE_LINE)
+		__builtin_prefetch(soon + i);
+}
+
 int order_next(struct order *o, struct waiting *head, const uint8_t **bytes,
 	       struct tally_error *err)
 {
@@ -212,8 +227,10 @@ int order_next(struct order *o, struct waiting *head, const uint8_t **bytes,
 		return r;
 	sort(o);
 	const struct waiting *run = runs_first(&o->runs), *found = run;
-	if (o->first < o->count && (!run || o->index[o->first].time < run->time))
+	if (o->first < o->count && (!run || o->index[o->first].time < run->time)) {
 		found = head_at(o, o->index[o->first].at);
+		fetch_ahead(o);
+	}
 	if (!found || found->time > o->limit)
 		return 0;
 	*head = *found;

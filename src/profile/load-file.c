@@ -18,6 +18,7 @@
 #include "profile/group-reads.h"
 #include "profile/health.h"
 #include "profile/load.h"
+#include "profile/sideband.h"
 #include "profile/unpacked.h"
 
 struct file {
@@ -27,7 +28,8 @@ struct file {
 	struct tally_maps *maps;
 	struct tally_symbolizer *symbolizer;
 	struct tally_loader *loader;
-	VEC(int) events; /* by the file's number: the profile's */
+	struct tally_unwinder *unwinder; /* NULL: on that machine stacks cannot be unwound */
+	VEC(int) events;                 /* by the file's number: the profile's */
 	struct group_reads group_reads;
 	uint64_t first; /* the earliest sample, as far as it was looked for */
 	bool bad_build_ids;
@@ -62,7 +64,10 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct file *f = arg;
 
-	return tally_symbolizer_build_id(f->symbolizer, name, id, id_len) == -ENOMEM ? -ENOMEM : 0;
+	if (f->unwinder && tally_unwinder_build_id(f->unwinder, name, id, id_len) == -ENOMEM)
+		return -ENOMEM;
+	return tally_symbolizer_build_id(f->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
+											  : 0;
 }
 
 /* The sum of periods needs one for each sample: a constant one stands in the attr alone. */
@@ -77,18 +82,10 @@ static void fill_period(const struct file *f, const struct tally_reader_record *
 	rec->sample.period = constant ? e->attr.sample_period : 1;
 }
 
-static bool is_side_band(uint32_t type)
+/* What is taken before the samples that it tells of. */
+static bool comes_first(uint32_t type)
 {
-	switch (type) {
-	case TALLY_RECORD_MMAP:
-	case TALLY_RECORD_MMAP2:
-	case TALLY_RECORD_COMM:
-	case TALLY_RECORD_FORK:
-	case TALLY_RECORD_EXIT:
-		return true;
-	default:
-		return false;
-	}
+	return is_sideband(type) || type == TALLY_RECORD_CALLCHAIN_DEFERRED;
 }
 
 static bool is_counted(uint32_t type)
@@ -172,7 +169,7 @@ static int first_pass(struct file *f)
 	int r = 0;
 
 	while (r >= 0 && tally_reader_next(f->reader, &item, NULL) > 0) {
-		if (is_side_band(item.type))
+		if (comes_first(item.type))
 			r = push_side_band(f, &item, &rec);
 		else if (item.type == TALLY_FILE_BUILD_ID)
 			r = take_build_id_record(f, &item);
@@ -228,7 +225,7 @@ static int only_pass(struct file *f, struct tally_error *err)
 
 	set_times(f);
 	while ((r = tally_reader_next(f->reader, &item, err)) > 0) {
-		if (is_side_band(item.type)) {
+		if (comes_first(item.type)) {
 			r = push_side_band(f, &item, &rec);
 			f->late_maps |= f->first != UINT64_MAX && !rec.id.time;
 		} else if (item.type == TALLY_FILE_BUILD_ID) {
@@ -242,8 +239,9 @@ static int only_pass(struct file *f, struct tally_error *err)
 	return r;
 }
 
-static void tell_release(struct file *f)
+static void tell_machine(struct file *f)
 {
+	tell_clock(f->symbolizer, f->reader);
 	tally_symbolizer_release(f->symbolizer,
 				 tally_reader_text(f->reader, TALLY_FEATURE_OSRELEASE));
 }
@@ -251,18 +249,34 @@ static void tell_release(struct file *f)
 static int read_file(struct file *f, struct tally_error *err)
 {
 	if (!tally_reader_rewindable(f->reader)) {
-		tell_release(f);
+		tell_machine(f);
 		return only_pass(f, err);
 	}
 	if (first_pass(f) < 0)
 		return error_nomem(err, "the recording's mappings");
 	/* A stream tells it on the way. */
-	tell_release(f);
+	tell_machine(f);
 	int r = tally_reader_rewind(f->reader, err);
 	if (r < 0)
 		return r;
 	set_times(f);
 	return second_pass(f, err);
+}
+
+/* Stacks of a machine that is not known are not unwound. A stream tells its machine too late. */
+static int open_unwinder(struct file *f, struct tally_error *err)
+{
+	const struct tally_unwinder_opts opts = {
+		.size = sizeof(opts),
+		.machine = tally_reader_text(f->reader, TALLY_FEATURE_ARCH),
+		.root = f->opts.root,
+		.symfs = f->opts.symfs,
+	};
+	int r = tally_unwinder_new(&f->unwinder, f->maps, &opts, err);
+
+	if (r == 0)
+		loader_unwinds(f->loader, f->unwinder);
+	return r == -EOPNOTSUPP ? 0 : r;
 }
 
 static int prepare(struct file *f, struct tally_error *err)
@@ -276,7 +290,8 @@ static int prepare(struct file *f, struct tally_error *err)
 	if (r < 0)
 		return error_nomem(err, "the recording's mappings");
 	if ((r = tally_symbolizer_new(&f->symbolizer, f->maps, &opts, err)) < 0 ||
-	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, NULL, err)) < 0)
+	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, NULL, err)) < 0 ||
+	    (r = open_unwinder(f, err)) < 0)
 		return r;
 	r = add_events(f);
 	if (r == 0)
@@ -297,6 +312,15 @@ static void tell_trouble(const struct file *f)
 			f->opts.trouble(&info, f->opts.arg);
 }
 
+static void tell_broken(const struct file *f)
+{
+	struct tally_unwinder_module module;
+
+	for (uint32_t i = 0; f->unwinder && i < tally_unwinder_modules(f->unwinder); i++)
+		if (tally_unwinder_module(f->unwinder, i, &module) == 0 && module.broken)
+			f->opts.broken(&module, f->opts.arg);
+}
+
 static void tell_health(const struct file *f, const char *path, char *text, size_t size)
 {
 	const char *const parts[] = {
@@ -314,6 +338,7 @@ static void tell_health(const struct file *f, const char *path, char *text, size
 static void close_file(struct file *f)
 {
 	tally_loader_free(f->loader);
+	tally_unwinder_free(f->unwinder);
 	tally_symbolizer_free(f->symbolizer);
 	tally_maps_free(f->maps);
 	tally_reader_close(f->reader);
@@ -355,6 +380,8 @@ int tally_profile_load_file(struct tally_profile *profile, const char *path,
 			tell_health(&f, path, health_text, health_text_size);
 		if (f.opts.trouble)
 			tell_trouble(&f);
+		if (f.opts.broken)
+			tell_broken(&f);
 	}
 	close_file(&f);
 	unpacked_close(&unpacked);

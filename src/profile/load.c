@@ -17,6 +17,7 @@
 #include "profile/context.h"
 #include "profile/load.h"
 #include "profile/sideband.h"
+#include "profile/stacks.h"
 
 /* One address of a callchain. */
 struct entry {
@@ -35,7 +36,7 @@ enum function_flags {
 struct known_stack {
 	int32_t stack;
 	uint32_t frames, unknown;
-	bool has_user, broken;
+	bool has_user, broken, cut;
 };
 
 struct tally_loader {
@@ -45,6 +46,7 @@ struct tally_loader {
 	struct tally_load_health health;
 
 	struct sideband sideband;
+	struct stacks completed;
 	VEC(struct known_stack) stacks;
 	VEC(int32_t) modules;        /* by the symbolizer's number: the profile's, -1 unknown */
 	VEC(uint8_t) function_flags; /* by the profile's number */
@@ -67,8 +69,9 @@ int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
 		return r;
 	}
 	l->profile = profile;
-	l->sideband.maps = maps;
-	l->symbolizer = symbolizer;
+	l->sideband.maps = l->completed.maps = maps;
+	l->completed.unwinder = l->opts.unwinder;
+	l->symbolizer = l->sideband.symbolizer = symbolizer;
 	*out = l;
 	return 0;
 }
@@ -78,6 +81,7 @@ void tally_loader_free(struct tally_loader *l)
 	if (!l)
 		return;
 	sideband_done(&l->sideband);
+	stacks_done(&l->completed);
 	vec_done(&l->stacks);
 	vec_done(&l->modules);
 	vec_done(&l->function_flags);
@@ -281,7 +285,7 @@ static uint8_t location_flags(const struct tally_loader *l, int stack)
 
 /* Names the chain at hand, outermost first. */
 static int build_stack(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
-		       struct known_stack *out)
+		       enum stack_end end, struct known_stack *out)
 {
 	bool starts = false, outermost = true;
 
@@ -304,16 +308,18 @@ static int build_stack(struct tally_loader *l, int32_t pid, struct epoch epoch, 
 			  (outermost && !e->exact && flags & FUNCTION_MAY_START);
 		outermost = false;
 	}
-	out->broken = out->has_user && !starts;
+	out->cut = out->has_user && end == STACK_CUT;
+	out->broken = out->has_user && (end == STACK_BROKEN || (end == STACK_UNKNOWN && !starts));
 	return 0;
 }
 
-static uint64_t stack_key(const struct tally_record *rec, struct epoch epoch)
+static uint64_t stack_key(const struct tally_record *rec, struct epoch epoch, enum stack_end end)
 {
 	const struct tally_record_sample *s = &rec->sample;
 	uint64_t where[] = { s->ip, (uint64_t)epoch.process << 32 | epoch.kernel,
 			     (uint64_t)(uint32_t)rec->id.pid << 32 | rec->swapped << 3 |
-				     (rec->misc & TALLY_MISC_CPUMODE) };
+				     (rec->misc & TALLY_MISC_CPUMODE),
+			     end };
 	uint64_t key = hash_bytes(where, sizeof(where));
 
 	return s->chain_len ? hash_u64(key ^ hash_bytes(s->chain, s->chain_len * sizeof(uint64_t)))
@@ -322,7 +328,7 @@ static uint64_t stack_key(const struct tally_record *rec, struct epoch epoch)
 
 /* The stack of a sample, from memory when it was seen. Its key is a hash of 64 bits and nothing
  * else: among a million stacks two share one with a chance of 1 in 37 million. */
-static int find_stack(struct tally_loader *l, const struct tally_record *rec)
+static int find_stack(struct tally_loader *l, const struct tally_record *rec, enum stack_end end)
 {
 	uint64_t time = sample_time(rec);
 	struct epoch epoch;
@@ -330,7 +336,7 @@ static int find_stack(struct tally_loader *l, const struct tally_record *rec)
 
 	if (r < 0)
 		return r;
-	uint32_t *known = map64_at(&l->stack_of, stack_key(rec, epoch));
+	uint32_t *known = map64_at(&l->stack_of, stack_key(rec, epoch, end));
 	if (!known)
 		return -ENOMEM;
 	if (*known)
@@ -339,7 +345,7 @@ static int find_stack(struct tally_loader *l, const struct tally_record *rec)
 	struct known_stack *stack = r < 0 ? NULL : vec_push(&l->stacks);
 	if (!stack)
 		return -ENOMEM;
-	r = build_stack(l, rec->id.pid, epoch, time, stack);
+	r = build_stack(l, rec->id.pid, epoch, time, end, stack);
 	if (r < 0) {
 		l->stacks.count--;
 		return r;
@@ -356,6 +362,7 @@ static void count_sample(struct tally_load_health *h, const struct tally_record 
 	if (rec->sample.chain_len && stack->has_user) {
 		h->with_chain++;
 		h->broken_chains += stack->broken;
+		h->cut_chains += stack->cut;
 	}
 	if (rec->id.has & TALLY_SAMPLE_TIME) {
 		if (!h->samples || rec->id.time < h->first)
@@ -375,14 +382,22 @@ static int push_sample(struct tally_loader *l, const struct tally_record *rec, i
 	int thread = find_thread(l, rec);
 	if (thread < 0)
 		return thread;
-	int at = find_stack(l, rec);
+	struct tally_record whole = *rec;
+	enum stack_end end;
+	uint64_t wanted;
+	int r = stacks_complete(&l->completed, &whole, &end, &wanted);
+	int at = r < 0 ? r : find_stack(l, &whole, end);
 	if (at < 0)
 		return at;
 	const struct known_stack *stack = &l->stacks.at[at];
-	int r = tally_profile_add(l->profile, event, thread, stack->stack, 1, rec->sample.period);
-	if (r == 0)
-		count_sample(&l->health, rec, stack);
-	return r;
+	r = tally_profile_add(l->profile, event, thread, stack->stack, 1, rec->sample.period);
+	if (r < 0)
+		return r;
+	count_sample(&l->health, &whole, stack);
+	l->health.copied_stacks += end != STACK_UNKNOWN;
+	if (wanted > l->health.wanted_stack)
+		l->health.wanted_stack = wanted;
+	return 0;
 }
 
 int tally_loader_push(struct tally_loader *l, const struct tally_record *rec, int event)
@@ -394,6 +409,8 @@ int tally_loader_push(struct tally_loader *l, const struct tally_record *rec, in
 	case TALLY_RECORD_LOST_SAMPLES:
 		l->health.lost += rec->lost.lost;
 		return 0;
+	case TALLY_RECORD_CALLCHAIN_DEFERRED:
+		return stacks_defer(&l->completed, rec);
 	default:
 		return sideband_push(&l->sideband, rec);
 	}
@@ -403,6 +420,11 @@ void loader_between(struct tally_loader *l, uint64_t from, uint64_t to)
 {
 	l->opts.from = from;
 	l->opts.to = to;
+}
+
+void loader_unwinds(struct tally_loader *l, struct tally_unwinder *unwinder)
+{
+	l->completed.unwinder = unwinder;
 }
 
 void loader_undecodable(struct tally_loader *l)

@@ -62,7 +62,7 @@ static int look_up(struct places *p, const struct whose *whose, uint64_t address
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(no_files); i++) {
 		if (!strncmp(map.path, no_files[i].begin, strlen(no_files[i].begin))) {
-			out->generated = no_files[i].generated;
+			out->generated = no_files[i].generated && !out->frame.function;
 			return 0;
 		}
 	}

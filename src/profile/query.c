@@ -17,11 +17,6 @@ static const char *const key_names[QUERY_KEYS] = {
 	[QUERY_PID] = "pid",   [QUERY_TID] = "tid",
 };
 
-const char *query_key_name(enum query_key key)
-{
-	return key_names[key];
-}
-
 /* A missing list has everything. */
 static bool in_list(const char *list, const char *text)
 {

@@ -46,7 +46,4 @@ static inline uint64_t query_weight(const struct query *q, const struct row *row
 	return q->by_samples ? row->samples : row->weight;
 }
 
-/* "comm", "dso" and so on. */
-const char *query_key_name(enum query_key key);
-
 #endif

@@ -111,8 +111,10 @@ static int passes_where(struct script *s, const struct tally_record *rec, const 
 /* ---- the samples ---- */
 
 static int print_sample(struct script *s, const struct script_event *event,
-			const struct tally_record *rec)
+			struct tally_record *rec)
 {
+	enum stack_end end;
+	uint64_t wanted;
 	struct whose whose = { .pid = rec->id.pid, .time = sample_time(rec) };
 
 	places_trim(&s->places);
@@ -126,6 +128,9 @@ static int print_sample(struct script *s, const struct script_event *event,
 		return r;
 	}
 	s->report.samples++;
+	r = event->chains ? stacks_complete(&s->stacks, rec, &end, &wanted) : 0;
+	if (r < 0)
+		return r;
 	if (s->opts.flags & TALLY_SCRIPT_JSON)
 		return script_json(s, event, rec, &whose);
 	return event->fields ? script_text(s, event, rec, &whose) : 0;
@@ -300,12 +305,15 @@ static int first_pass(struct script *s, const char *path)
 			take_blob(s, path, &item);
 		if (!s->out_of_order)
 			watch_order(s, &item);
-		if (!sample && !lost && !is_sideband(item.type))
+		bool deferred = item.type == TALLY_RECORD_CALLCHAIN_DEFERRED;
+		if (!sample && !lost && !deferred && !is_sideband(item.type))
 			continue;
 		if (tally_record_decode(item.layout, item.bytes, item.len, &rec, sizeof(rec)) < 0)
 			s->report.undecodable += is_sideband(item.type);
 		else if (lost)
 			s->report.lost += rec.lost.lost;
+		else if (deferred)
+			r = stacks_defer(&s->stacks, &rec);
 		else if (!sample)
 			r = sideband_push(&s->sideband, &rec);
 		else if (rec.id.has & TALLY_SAMPLE_TIME && rec.id.time < s->first)
@@ -323,6 +331,7 @@ static int read_file(struct script *s, const char *path, struct tally_error *err
 		return error_nomem(err, "the recording's mappings");
 	s->machine = tally_reader_text(s->reader, TALLY_FEATURE_ARCH);
 	/* A stream tells it on the way. */
+	tell_clock(s->symbolizer, s->reader);
 	tally_symbolizer_release(s->symbolizer,
 				 tally_reader_text(s->reader, TALLY_FEATURE_OSRELEASE));
 	int r = tally_reader_rewind(s->reader, err);
@@ -336,7 +345,26 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct script *s = arg;
 
-	return tally_symbolizer_build_id(s->symbolizer, name, id, id_len) == -ENOMEM ? -ENOMEM : 0;
+	if (s->unwinder && tally_unwinder_build_id(s->unwinder, name, id, id_len) == -ENOMEM)
+		return -ENOMEM;
+	return tally_symbolizer_build_id(s->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
+											  : 0;
+}
+
+/* A stream tells its machine too late: stacks are taken for those of this one. */
+static int open_unwinder(struct script *s, struct tally_error *err)
+{
+	const struct tally_unwinder_opts opts = {
+		.size = sizeof(opts),
+		.machine = tally_reader_text(s->reader, TALLY_FEATURE_ARCH),
+		.root = s->opts.root,
+		.symfs = s->opts.symfs,
+	};
+	int r = tally_unwinder_new(&s->unwinder, s->maps, &opts, err);
+
+	s->stacks.unwinder = r == 0 ? s->unwinder : NULL;
+	s->stacks.maps = s->maps;
+	return r == -EOPNOTSUPP ? 0 : r;
 }
 
 static int open_symbols(struct script *s, struct tally_error *err)
@@ -355,12 +383,16 @@ static int open_symbols(struct script *s, struct tally_error *err)
 	if (r < 0)
 		return r;
 	s->sideband.maps = s->maps;
+	s->sideband.symbolizer = s->symbolizer;
 	s->places = (struct places){
 		.sideband = &s->sideband,
 		.symbolizer = s->symbolizer,
 		.symbols = s->opts.symbol,
 		.dsos = s->opts.dso,
 	};
+	r = open_unwinder(s, err);
+	if (r < 0)
+		return r;
 	r = tally_reader_build_ids(s->reader, take_build_id, s);
 	s->bad_build_ids = r == -EBADMSG;
 	return r < 0 && r != -EBADMSG ? error_nomem(err, "the recording's build-ids") : 0;
@@ -454,6 +486,8 @@ static void close_script(struct script *s)
 	places_done(&s->places);
 	rounds_done(&s->rounds);
 	sideband_done(&s->sideband);
+	stacks_done(&s->stacks);
+	tally_unwinder_free(s->unwinder);
 	tally_symbolizer_free(s->symbolizer);
 	tally_maps_free(s->maps);
 	tally_reader_close(s->reader);

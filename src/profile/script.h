@@ -13,6 +13,7 @@
 #include "profile/payload.h"
 #include "profile/places.h"
 #include "profile/sideband.h"
+#include "profile/stacks.h"
 
 /* An event of the file. */
 struct script_event {
@@ -31,6 +32,8 @@ struct script {
 	struct tally_maps *maps;
 	struct tally_symbolizer *symbolizer;
 	struct sideband sideband;
+	struct tally_unwinder *unwinder; /* NULL: on that machine stacks cannot be unwound */
+	struct stacks stacks;
 	struct fields fields;
 	struct rounds rounds;
 	struct payloads payloads;

@@ -36,95 +36,51 @@ static int maps_changed(struct sideband *s, int32_t pid, uint64_t time)
 	return task && changes_add(&task->maps, time) ? 0 : -ENOMEM;
 }
 
-/* Side-band that makes no sense is counted and left out; only a lack of memory ends the loading. */
-static int tolerate(struct sideband *s, int r)
+void tell_clock(struct tally_symbolizer *symbolizer, const struct tally_reader *reader)
 {
-	if (r >= 0 || r == -ENOMEM)
-		return r < 0 ? r : 0;
-	s->senseless++;
-	return 0;
+	const struct tally_reader_event *e = tally_reader_event(reader, 0);
+	bool known = e && e->attr.flags & TALLY_ATTR_USE_CLOCKID;
+
+	tally_symbolizer_clock(symbolizer, known ? (uint32_t)e->attr.clockid : UINT32_MAX);
 }
 
-static uint64_t side_band_time(const struct tally_record *rec)
+/* What a record of mappings, names and tasks has changed. */
+static int changed(struct sideband *s, const struct tally_record *rec)
 {
-	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
-}
-
-static int push_mmap(struct sideband *s, const struct tally_record *rec)
-{
-	const struct tally_record_mmap *m = &rec->mmap;
-	uint32_t mode = rec->misc & TALLY_MISC_CPUMODE;
-	bool kernel = mode == TALLY_MISC_KERNEL;
-	struct tally_mapping map = {
-		.start = m->addr,
-		.end = m->addr + m->len,
-		.pgoff = m->pgoff,
-		.path = m->filename,
-		.build_id = m->build_id,
-		.build_id_len = m->build_id_size,
-		.inode = m->ino,
-		.dev_major = m->maj,
-		.dev_minor = m->min,
-	};
-
-	if (mode == TALLY_MISC_GUEST_KERNEL || mode == TALLY_MISC_GUEST_USER)
-		return 0;
-	int32_t pid = kernel ? TALLY_MAPS_KERNEL : m->pid;
-	uint64_t time = side_band_time(rec);
-	int r = tally_maps_add(s->maps, pid, time, &map);
-	return r < 0 ? tolerate(s, r) : maps_changed(s, pid, time);
-}
-
-static int push_comm(struct sideband *s, const struct tally_record *rec)
-{
-	const struct tally_record_comm *c = &rec->comm;
-	uint64_t time = side_band_time(rec);
-	int r = tally_maps_comm(s->maps, c->pid, c->tid, time, c->comm, c->exec);
-
-	if (r < 0)
-		return tolerate(s, r);
-	if (c->exec)
-		r = maps_changed(s, c->pid, time);
-	return r < 0 ? r : name_changed(s, c->tid, time);
-}
-
-static int push_fork(struct sideband *s, const struct tally_record *rec)
-{
+	uint64_t time = rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
 	const struct tally_record_task *t = &rec->task;
+	int r = 0;
 
-	/* Made up for a task that ran already; its own names and mappings follow. */
-	if (rec->misc & TALLY_MISC_FORK_EXEC)
-		return 0;
-	int r = tally_maps_fork(s->maps, t->pid, t->tid, t->ppid, t->ptid, t->time);
-	if (r < 0)
-		return tolerate(s, r);
-	if (t->pid != t->ppid)
-		r = maps_changed(s, t->pid, t->time);
-	return r < 0 ? r : name_changed(s, t->tid, t->time);
-}
-
-static int push_exit(struct sideband *s, const struct tally_record *rec)
-{
-	const struct tally_record_task *t = &rec->task;
-
-	return tolerate(s, tally_maps_exit(s->maps, t->pid, t->tid, t->time));
-}
-
-int sideband_push(struct sideband *s, const struct tally_record *rec)
-{
 	switch (rec->type) {
 	case TALLY_RECORD_MMAP:
 	case TALLY_RECORD_MMAP2:
-		return push_mmap(s, rec);
+		if ((rec->misc & TALLY_MISC_CPUMODE) == TALLY_MISC_KERNEL)
+			return maps_changed(s, TALLY_MAPS_KERNEL, time);
+		return maps_changed(s, rec->mmap.pid, time);
+	case TALLY_RECORD_KSYMBOL:
+		return maps_changed(s, TALLY_MAPS_KERNEL, time);
 	case TALLY_RECORD_COMM:
-		return push_comm(s, rec);
+		if (rec->comm.exec)
+			r = maps_changed(s, rec->comm.pid, time);
+		return r < 0 ? r : name_changed(s, rec->comm.tid, time);
 	case TALLY_RECORD_FORK:
-		return push_fork(s, rec);
-	case TALLY_RECORD_EXIT:
-		return push_exit(s, rec);
+		if (t->pid != t->ppid)
+			r = maps_changed(s, t->pid, t->time);
+		return r < 0 ? r : name_changed(s, t->tid, t->time);
 	default:
 		return 0;
 	}
+}
+
+/* Side-band that makes no sense is counted and left out; only a lack of memory ends the loading. */
+int sideband_push(struct sideband *s, const struct tally_record *rec)
+{
+	int r = tally_maps_push(s->maps, rec);
+
+	if (r == -ENOMEM)
+		return r;
+	s->senseless += r < 0;
+	return r > 0 ? changed(s, rec) : 0;
 }
 
 int sideband_epoch(struct sideband *s, int32_t pid, uint64_t time, struct epoch *out)
@@ -138,6 +94,10 @@ int sideband_epoch(struct sideband *s, int32_t pid, uint64_t time, struct epoch 
 	if (!task)
 		return -ENOMEM;
 	out->process = changes_epoch(&task->maps, time);
+	int64_t made = tally_symbolizer_epoch(s->symbolizer, pid, time);
+	if (made < 0)
+		return (int)made;
+	out->process += (uint32_t)made;
 	return 0;
 }
 

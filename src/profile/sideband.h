@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What side-band records (MMAP, MMAP2, COMM, FORK, EXIT) change: mappings and names go into a
+ * What side-band records (MMAP, MMAP2, KSYMBOL, COMM, FORK, EXIT) change: mappings and names go into a
  * tally_maps, and the times of the changes are kept, so that what was found out about a process can
  * be remembered until something about it changed (changes.h).
  */
@@ -8,7 +8,9 @@
 #define PROFILE_SIDEBAND_H
 
 #include <tally/maps.h>
+#include <tally/reader.h>
 #include <tally/record.h>
+#include <tally/symbolizer.h>
 
 #include "base/hash.h"
 #include "base/vec.h"
@@ -23,9 +25,10 @@ struct task {
 	struct changes names, maps;
 };
 
-/* Zeroed, but for `maps`, is empty. */
+/* Zeroed, but for what is borrowed, is empty. */
 struct sideband {
-	struct tally_maps *maps; /* borrowed */
+	struct tally_maps *maps;             /* borrowed */
+	struct tally_symbolizer *symbolizer; /* likewise */
 	VEC(struct task) tasks;
 	struct map64 task_of; /* index + 1 */
 	uint64_t senseless;   /* records that contradict themselves, and were left out */
@@ -40,7 +43,7 @@ static inline bool is_sideband(uint32_t type)
 {
 	const uint32_t types = 1u << TALLY_RECORD_MMAP | 1u << TALLY_RECORD_MMAP2 |
 			       1u << TALLY_RECORD_COMM | 1u << TALLY_RECORD_FORK |
-			       1u << TALLY_RECORD_EXIT;
+			       1u << TALLY_RECORD_EXIT | 1u << TALLY_RECORD_KSYMBOL;
 
 	return type < 32 && types >> type & 1;
 }
@@ -49,6 +52,9 @@ static inline uint64_t sample_time(const struct tally_record *rec)
 {
 	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : NO_TIME;
 }
+
+/* Tells the symbolizer which clock the recording has its times from. */
+void tell_clock(struct tally_symbolizer *symbolizer, const struct tally_reader *reader);
 
 /* Takes a record; other types are ignored. -ENOMEM is the only error. */
 int sideband_push(struct sideband *s, const struct tally_record *rec);

@@ -52,8 +52,9 @@ int drain_add(struct drain *d, const struct tally_sampler *sampler, bool overwri
 	return r < 0 ? error_nomem(err, "the recorder's rings") : 0;
 }
 
-static int append(struct drain *d, const struct iovec *spans, int count, struct tally_error *err)
+static int append(void *arg, const struct iovec *spans, int count, struct tally_error *err)
 {
+	struct drain *d = arg;
 	uint64_t bytes = 0;
 
 	for (int i = 0; i < count; i++)
@@ -73,21 +74,41 @@ static int append(struct drain *d, const struct iovec *spans, int count, struct 
 						      : "");
 }
 
-static int drain_ring(struct drain *d, struct tally_ring *ring, uint64_t head,
-		      struct tally_error *err)
+/* What is in a ring up to its head: 0, 1 or 2 spans. */
+static int peek(struct tally_ring *ring, uint64_t head, struct iovec spans[2],
+		struct tally_error *err)
 {
-	struct iovec spans[2];
-	uint64_t bytes = 0;
 	int count = tally_ring_peek_to(ring, head, spans);
 
 	if (count < 0)
 		return error_set(err, count, TALLY_CAUSE_CORRUPT,
 				 "the head of a ring is where no data can end");
-	if (!count)
-		return 0;
+	return count;
+}
+
+/* What the samples of all rings are unwound by. */
+static int see_ring(struct drain *d, struct tally_ring *ring, uint64_t head,
+		    struct tally_error *err)
+{
+	struct iovec spans[2];
+	int count = peek(ring, head, spans, err);
+
+	return count <= 0 ? count : unwinding_see(d->unwinding, spans, count, err);
+}
+
+static int drain_ring(struct drain *d, struct tally_ring *ring, uint64_t head,
+		      struct tally_error *err)
+{
+	struct iovec spans[2];
+	uint64_t bytes = 0;
+	int count = peek(ring, head, spans, err);
+
+	if (count <= 0)
+		return count;
 	for (int i = 0; i < count; i++)
 		bytes += spans[i].iov_len;
-	int r = append(d, spans, count, err);
+	int r = d->unwinding ? unwinding_pass(d->unwinding, spans, count, append, d, err)
+			     : append(d, spans, count, err);
 	if (r == 0)
 		tally_ring_advance(ring, bytes);
 	return r;
@@ -99,6 +120,8 @@ int drain_round(struct drain *d, struct tally_error *err)
 
 	for (uint32_t i = 0; i < d->forward_count; i++)
 		d->heads[i] = tally_ring_head(d->forward[i]);
+	for (uint32_t i = 0; i < d->forward_count && r == 0 && d->unwinding; i++)
+		r = see_ring(d, d->forward[i], d->heads[i], err);
 	for (uint32_t i = 0; i < d->forward_count && r == 0; i++)
 		r = drain_ring(d, d->forward[i], d->heads[i], err);
 	return r;

@@ -13,11 +13,13 @@
 #include <tally/writer.h>
 
 #include "recorder/tallier.h"
+#include "recorder/unwinding.h"
 
 struct drain {
 	struct tally_writer *writer; /* may change from round to round */
 	struct tallier *seen;
-	const char *path; /* of the file, for messages */
+	struct unwinding *unwinding; /* NULL: samples stay as the kernel wrote them */
+	const char *path;            /* of the file, for messages */
 	struct tally_ring **forward, **overwrite;
 	uint32_t forward_count, overwrite_count;
 	uint64_t *heads; /* one a forward ring */

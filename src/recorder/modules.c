@@ -1,94 +1,266 @@
 /* SPDX-License-Identifier: MIT */
-/* Mapped files and their build-ids. */
+/* Mapped files, their build-ids, and what is kept of them. */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
+#include <string.h>
 
 #include "base/sys.h"
+#include "image/cache.h"
 #include "image/elf.h"
+#include "image/jit.h"
+#include "image/module.h"
+#include "image/maps.h"
 #include "recorder/modules.h"
 
-static bool same_file(const struct mapped_file *file, const struct tally_record_mmap *map)
+#define VDSO "[vdso]"
+
+/* Larger files are not kept: there are few, and a copy takes long. */
+#define MAX_KEPT ((uint64_t)512 << 20)
+
+/* ---- while recording ---- */
+
+static struct mapped_file *find_file(struct modules *m, uint32_t path,
+				     const struct tally_record_mmap *map)
 {
-	return file->inode == map->ino && file->dev_major == map->maj &&
-	       file->dev_minor == map->min;
+	const uint64_t key[] = { path, map->ino, (uint64_t)map->maj << 32 | map->min };
+	uint32_t *index = map64_at(&m->file_of, hash_bytes(key, sizeof(key)));
+
+	if (!index)
+		return NULL;
+	if (*index)
+		return &m->files.at[*index - 1];
+	while (m->files_of_path.count <= path)
+		if (!vec_push(&m->files_of_path))
+			return NULL;
+	struct mapped_file *file = vec_push(&m->files);
+	if (!file)
+		return NULL;
+	*index = (uint32_t)m->files.count;
+	m->files_of_path.at[path]++;
+	*file = (struct mapped_file){
+		.path = path,
+		.pid = map->pid,
+		.inode = map->ino,
+		.dev_major = map->maj,
+		.dev_minor = map->min,
+	};
+	return file;
+}
+
+static int see_file(struct modules *m, const struct tally_record_mmap *map)
+{
+	uint32_t path = strings_add(&m->paths, map->filename);
+	struct mapped_file *file = path == UINT32_MAX ? NULL : find_file(m, path, map);
+
+	if (!file)
+		return -ENOMEM;
+	file->last_pid = map->pid;
+	file->start = map->addr;
+	file->end = map->addr + map->len;
+	uint32_t number = (uint32_t)(file - m->files.at);
+	uint32_t *user = map64_at(&m->user_of, (uint64_t)number << 32 | (uint32_t)map->pid);
+	if (!user || *user)
+		return user ? 0 : -ENOMEM;
+	if (!vec_reserve(&m->users, 1))
+		return -ENOMEM;
+	m->users.at[m->users.count++] = (struct file_user){ number, map->pid };
+	*user = (uint32_t)m->users.count;
+	return 0;
+}
+
+static int see_maker(struct modules *m, int32_t pid)
+{
+	uint32_t *maker = map64_at(&m->maker_of, (uint32_t)pid);
+
+	if (!maker || *maker)
+		return maker ? 0 : -ENOMEM;
+	if (!vec_reserve(&m->makers, 1))
+		return -ENOMEM;
+	m->makers.at[m->makers.count++] = pid;
+	*maker = (uint32_t)m->makers.count;
+	return 0;
 }
 
 int modules_see(struct modules *m, const struct tally_record *rec)
 {
 	const struct tally_record_mmap *map = &rec->mmap;
+	uint32_t mode = rec->misc & TALLY_MISC_CPUMODE;
 
-	if (rec->type != TALLY_RECORD_MMAP2 ||
-	    (rec->misc & TALLY_MISC_CPUMODE) != TALLY_MISC_USER || !map->ino ||
-	    map->build_id_size || map->filename[0] != '/')
+	if (rec->type != TALLY_RECORD_MMAP2 || mode != TALLY_MISC_USER)
 		return 0;
-	uint32_t id = strings_add(&m->paths, map->filename);
-	if (id == UINT32_MAX)
-		return -ENOMEM;
-	/* Id 0 is "", which is no path: its place stays empty. */
-	while (m->files.count <= id)
-		if (!vec_push(&m->files))
-			return -ENOMEM;
-	struct mapped_file *file = &m->files.at[id];
-	if (!file->inode)
-		*file = (struct mapped_file){ map->ino, map->maj, map->min, map->pid, false };
-	else if (!same_file(file, map))
-		file->replaced = true;
-	return 0;
+	m->vdso |= !strcmp(map->filename, VDSO);
+	if (module_not_a_file(map->filename) || strstr(map->filename, "memfd:"))
+		return rec->misc & TALLY_MISC_MMAP_DATA ? 0 : see_maker(m, map->pid);
+	if (!map->ino || map->build_id_size || map->filename[0] != '/')
+		return 0;
+	return see_file(m, map);
 }
 
-/* -1 when there is none, or another file by now. A path may name a FIFO or a device, too. */
-static int open_mapped(const struct mapped_file *file, const char *path)
+/* ---- at the end ---- */
+
+struct keeper {
+	const struct modules *m;
+	struct tally_writer *writer;
+	const char *root, *cache;
+};
+
+/* The mapped file: at its path, else as one of its processes sees it; then `*gone` is set. */
+static int open_mapped(const struct keeper *k, const struct mapped_file *file, struct stat *st,
+		       bool *gone)
 {
+	const char *path = strings_get(&k->m->paths, file->path);
+	const int32_t pids[] = { file->last_pid, file->pid };
+	struct file_search where = {
+		.root = k->root,
+		.map = {
+			.start = file->start,
+			.end = file->end,
+			.path = path,
+			.inode = file->inode,
+			.dev_major = file->dev_major,
+			.dev_minor = file->dev_minor,
+		},
+	};
+	struct file_found found;
+	int fd = file_open_regular(path, st);
+
+	*gone = false;
+	if (fd >= 0 && file_is_mapped_one(st, &where.map))
+		return fd;
+	if (fd >= 0)
+		sys()->close(fd);
+	*gone = true;
+	for (size_t i = 0; i < 2; i++) {
+		where.pid = pids[i];
+		if (!file_find(&found, &where))
+			continue;
+		*st = found.st;
+		if (file_is_mapped_one(st, &where.map))
+			return found.fd;
+		sys()->close(found.fd);
+	}
+	return -ENOENT;
+}
+
+/* The processes that have no other file of that path: an id for more would be wrong for some. */
+static int tell_users(const struct keeper *k, uint32_t number, const struct build_id *id)
+{
+	const struct modules *m = k->m;
+	const struct mapped_file *file = &m->files.at[number];
+	const char *path = strings_get(&m->paths, file->path);
+	int r = 0;
+
+	if (m->files_of_path.at[file->path] == 1)
+		return tally_writer_build_id(k->writer, TALLY_MISC_USER, -1, path, id->bytes,
+					     id->len);
+	for (size_t i = 0; i < m->users.count && r == 0; i++) {
+		const struct file_user *user = &m->users.at[i];
+		uint32_t others = 0;
+		if (user->file != number)
+			continue;
+		for (uint32_t f = 0; f < m->files.count; f++)
+			others += f != number && m->files.at[f].path == file->path &&
+				  map64_get(&m->user_of, (uint64_t)f << 32 | (uint32_t)user->pid);
+		if (!others)
+			r = tally_writer_build_id(k->writer, TALLY_MISC_USER, user->pid, path,
+						  id->bytes, id->len);
+	}
+	return r;
+}
+
+/* A cache that cannot be written to makes no recording worse. */
+static void keep(const struct keeper *k, enum cache_kind kind, const struct build_id *id, int fd,
+		 uint64_t len)
+{
+	if (k->cache && len <= MAX_KEPT)
+		cache_keep(k->cache, kind, id, fd, len);
+}
+
+static int write_file(const struct keeper *k, uint32_t number)
+{
+	const struct mapped_file *file = &k->m->files.at[number];
+	const char *path = strings_get(&k->m->paths, file->path);
+	enum cache_kind kind = CACHE_PROGRAM;
 	struct stat st;
-	int fd = sys()->open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	bool gone;
+	int fd = open_mapped(k, file, &st, &gone), r = 0;
 
 	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == file->inode &&
-	    major(st.st_dev) == file->dev_major && minor(st.st_dev) == file->dev_minor)
-		return fd;
-	sys()->close(fd);
-	return -1;
-}
-
-/* By its path here, else as the process sees it: it may live in another mount namespace. */
-static int open_anywhere(const struct mapped_file *file, const char *path, const char *root)
-{
-	char full[PATH_MAX];
-	int fd = open_mapped(file, path);
-
-	if (fd < 0 && snprintf(full, sizeof(full), "%s/proc/%d/root%s", root ? root : "", file->pid,
-			       path) < (int)sizeof(full))
-		fd = open_mapped(file, full);
-	return fd;
-}
-
-int modules_write(const struct modules *m, struct tally_writer *writer, const char *root)
-{
-	for (uint32_t i = 1; i < m->files.count; i++) {
-		const struct mapped_file *file = &m->files.at[i];
-		const char *path = strings_get(&m->paths, i);
-		int fd = file->inode && !file->replaced ? open_anywhere(file, path, root) : -1;
-		if (fd < 0)
-			continue;
-		struct build_id id = elf_build_id(fd);
-		sys()->close(fd);
-		int r = id.len ? tally_writer_build_id(writer, TALLY_MISC_USER, -1, path, id.bytes,
-						       id.len)
-			       : 0;
-		if (r < 0)
-			return r;
+		return 0;
+	struct build_id id = elf_build_id(fd);
+	uint64_t size = (uint64_t)st.st_size;
+	/* A jitdump has no build-id, and may go with the folder that it is in. */
+	if (maps_is_jitdump(path) && size <= MAX_KEPT && cache_content_id(&id, fd, size)) {
+		kind = CACHE_CODE;
+		gone = true;
 	}
-	return 0;
+	if (id.len)
+		r = tell_users(k, number, &id);
+	if (id.len && gone)
+		keep(k, kind, &id, fd, size);
+	sys()->close(fd);
+	return r;
+}
+
+static int write_perf_map(const struct keeper *k, int32_t pid)
+{
+	const struct file_search where = { .root = k->root, .pid = pid };
+	char path[64];
+	struct build_id id;
+	struct stat st;
+	int fd = jit_open_perf_map(&where, &st), r = 0;
+
+	if (fd < 0)
+		return 0;
+	uint64_t size = (uint64_t)st.st_size;
+	jit_perf_map_path(path, pid);
+	if (size <= MAX_KEPT && cache_content_id(&id, fd, size)) {
+		r = tally_writer_build_id(k->writer, TALLY_MISC_USER, -1, path, id.bytes, id.len);
+		keep(k, CACHE_CODE, &id, fd, size);
+	}
+	sys()->close(fd);
+	return r;
+}
+
+static int write_vdso(const struct keeper *k)
+{
+	struct elf_file f = { 0 };
+	size_t size;
+	const void *image = module_vdso(&size);
+	int r = 0;
+
+	if (image && elf_file_read_memory(&f, image, size) == 0 && f.build_id.len) {
+		r = tally_writer_build_id(k->writer, TALLY_MISC_USER, -1, VDSO, f.build_id.bytes,
+					  f.build_id.len);
+		if (k->cache)
+			cache_keep_bytes(k->cache, CACHE_PROGRAM, &f.build_id, image, size);
+	}
+	elf_file_done(&f);
+	return r;
+}
+
+int modules_write(const struct modules *m, struct tally_writer *writer, const char *root,
+		  const char *cache)
+{
+	const struct keeper k = { m, writer, root, cache };
+	int r = m->vdso ? write_vdso(&k) : 0;
+
+	for (uint32_t i = 0; i < m->files.count && r == 0; i++)
+		r = write_file(&k, i);
+	for (size_t i = 0; i < m->makers.count && r == 0; i++)
+		r = write_perf_map(&k, m->makers.at[i]);
+	return r;
 }
 
 void modules_done(struct modules *m)
 {
 	strings_done(&m->paths);
 	vec_done(&m->files);
+	vec_done(&m->users);
+	vec_done(&m->files_of_path);
+	vec_done(&m->makers);
+	map64_done(&m->file_of);
+	map64_done(&m->user_of);
+	map64_done(&m->maker_of);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which files were mapped while recording, and their build-ids at its end: for the BUILD_ID feature,
- * by which a report knows later that a file is still the one that ran.
+ * by which a report knows later that a file is still the one that ran. What will be gone by then is
+ * put into a cache: files that are not at their path here, since they are a container's or were
+ * deleted, and what processes told of the code that they made.
  *
  * The kernel could put build-ids into MMAP2 itself (attr.build_id), but up to 6.18 it then marks
  * other listeners' MMAP2 records as having one, too, where they have an inode; perf 6.1 ends by
@@ -17,22 +19,38 @@
 #include "base/vec.h"
 
 struct mapped_file {
+	uint32_t path; /* in modules.paths */
+	int32_t pid, last_pid;
 	uint64_t inode;
 	uint32_t dev_major, dev_minor;
-	int32_t pid;   /* of the process that mapped it first */
-	bool replaced; /* the path stood for several files: no build-id is true for all */
+	uint64_t start, end; /* where last_pid has it */
+};
+
+/* A process that mapped a file whose path stands for several. */
+struct file_user {
+	uint32_t file;
+	int32_t pid;
 };
 
 struct modules {
 	struct strings paths;
-	VEC(struct mapped_file) files; /* by path id */
+	VEC(struct mapped_file) files;
+	VEC(struct file_user) users;
+	VEC(uint32_t) files_of_path;             /* how many there are, by path id */
+	VEC(int32_t) makers;                     /* processes with code that is in no file */
+	struct map64 file_of, user_of, maker_of; /* index + 1 */
+	bool vdso;                               /* was mapped */
 };
 
 /* Takes an MMAP2 record; others are ignored. Errors: -ENOMEM. */
 int modules_see(struct modules *m, const struct tally_record *rec);
 
-/* Reads the build-ids of files that are still the mapped ones, and gives them to the writer. */
-int modules_write(const struct modules *m, struct tally_writer *writer, const char *root);
+/*
+ * Reads the build-ids of files that are still the mapped ones, and gives them to the writer; with a
+ * folder `cache` also keeps what will be gone. Only errors of the writer are errors.
+ */
+int modules_write(const struct modules *m, struct tally_writer *writer, const char *root,
+		  const char *cache);
 
 void modules_done(struct modules *m);
 

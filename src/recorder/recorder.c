@@ -22,6 +22,9 @@
 #include "base/error.h"
 #include "base/proc.h"
 #include "image/build-id.h"
+#include "image/cache.h"
+#include "image/kernel.h"
+#include "recorder/bpf-features.h"
 #include "recorder/drain.h"
 #include "recorder/stolen.h"
 #include "recorder/synth.h"
@@ -35,16 +38,15 @@
 
 #define SAMPLING_FLAGS \
 	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
-#define KNOWN_FLAGS (SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED)
+#define KNOWN_FLAGS                                                            \
+	(SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED | \
+	 TALLY_RECORDER_UNWIND | TALLY_RECORDER_KEEP)
 
 /* What the sampler of the side-band is asked for as that of the events is. */
 #define SIDE_FLAGS                                                                         \
 	(TALLY_SAMPLER_NO_INHERIT | TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_USE_CLOCKID | \
 	 TALLY_SAMPLER_DATA | TALLY_SAMPLER_NAMESPACES | TALLY_SAMPLER_CGROUPS |           \
 	 TALLY_SAMPLER_BPF | TALLY_SAMPLER_TEXT_POKES | TALLY_SAMPLER_NO_STOP)
-
-/* The kernel's build-id is in an ELF note of a few hundred bytes. */
-#define NOTES_LIMIT 65536
 
 struct tally_recorder {
 	struct tally_sampler *sampler;
@@ -60,8 +62,10 @@ struct tally_recorder {
 	struct synth synth;
 	struct tallier seen;
 	struct drain drain;
+	struct unwinding unwinding; /* without an unwinder: samples stay as they are */
 	struct stolen stolen_before;
-	char *path; /* of the file, for messages */
+	char *path;  /* of the file, for messages */
+	char *cache; /* folder; NULL: nothing is kept */
 	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
 	uint64_t bytes_before; /* in the files before this one */
 	bool overwrite;        /* the samples are in the rings, and in the file when that ends */
@@ -167,6 +171,24 @@ static int open_held(struct tally_recorder *r, struct tally_sampler_opts *opts,
 	return ret;
 }
 
+/* Where there are stacks to unwind, and a machine whose stacks can be. */
+static int open_unwinding(struct tally_recorder *r, struct tally_error *err)
+{
+	const uint64_t needed = TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_REGS_USER |
+				TALLY_SAMPLE_STACK_USER;
+	uint64_t type = tally_sampler_attr(r->sampler, 0)->sample_type;
+
+	if (!(r->opts.flags & TALLY_RECORDER_UNWIND) || r->overwrite || (type & needed) != needed)
+		return 0;
+	int ret = unwinding_open(&r->unwinding, r->sampler, r->events, r->opts.root, err);
+	if (ret == -EOPNOTSUPP) {
+		unwinding_done(&r->unwinding);
+		return 0;
+	}
+	r->drain.unwinding = &r->unwinding;
+	return ret;
+}
+
 static int open_samplers(struct tally_recorder *r, struct tally_error *err)
 {
 	struct tally_sampler_opts opts;
@@ -206,20 +228,20 @@ static int add_events(struct tally_recorder *r, const struct tally_sampler *samp
 	for (uint32_t i = 0; ret == 0 && i < tally_events_count(events); i++) {
 		const uint64_t *ids;
 		uint32_t count = tally_sampler_ids(sampler, i, &ids);
+		struct tally_attr attr = *tally_sampler_attr(sampler, i);
+		/* The chains of the file have what those of the kernel lack. */
+		if (r->unwinding.unwinder && attr.sample_type & TALLY_SAMPLE_STACK_USER)
+			attr.flags &= ~TALLY_ATTR_EXCLUDE_CALLCHAIN_USER;
 		ret = tally_writer_event(r->writer, recorded_name(tally_events_at(events, i)),
-					 tally_sampler_attr(sampler, i), ids, count, err);
+					 &attr, ids, count, err);
 	}
 	return ret;
 }
 
 static int add_kernel_build_id(struct tally_recorder *r)
 {
-	struct buf notes = { 0 };
-	struct build_id id = { 0 };
+	struct build_id id = kernel_build_id(r->opts.root);
 
-	if (proc_read(&notes, r->opts.root, "/sys/kernel/notes", NOTES_LIMIT) == 0 && notes.len)
-		id = build_id_from_notes(notes.at, notes.len);
-	buf_done(&notes);
 	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
 					      id.bytes, id.len)
 		      : 0;
@@ -311,6 +333,17 @@ static int describe_waiting(struct tally_recorder *r, struct tally_error *err)
 	return ret < 0 ? ret : synth_namespaces(&r->synth, r->target.id, r->target.id, err);
 }
 
+/* Where no home is known nothing is kept: that is no reason not to record. */
+static int find_cache(struct tally_recorder *r, struct tally_error *err)
+{
+	char folder[PATH_MAX];
+
+	if (!(r->opts.flags & TALLY_RECORDER_KEEP) || (!r->opts.cache && !cache_folder(folder)))
+		return 0;
+	r->cache = strdup(r->opts.cache ? r->opts.cache : folder);
+	return r->cache ? 0 : error_nomem(err, "a recorder");
+}
+
 int tally_recorder_open(struct tally_recorder **out, struct tally_events *events,
 			const struct tally_target *target, const struct tally_recorder_opts *opts,
 			struct tally_error *err)
@@ -329,12 +362,17 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		ret = error_nomem(err, "a recorder");
 		goto fail;
 	}
+	ret = find_cache(r, err);
+	if (ret < 0)
+		goto fail;
 	r->events = events;
 	r->target = *target;
 	r->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	stolen_read(&r->stolen_before, r->opts.root);
 
 	ret = open_samplers(r, err);
+	if (ret == 0)
+		ret = open_unwinding(r, err);
 	if (ret < 0)
 		goto fail;
 	r->drain.seen = &r->seen;
@@ -345,6 +383,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		.data_maps = teller_flags(r) & TALLY_ATTR_MMAP_DATA,
 		.namespaces = teller_flags(r) & TALLY_ATTR_NAMESPACES,
 		.modules = &r->seen.modules,
+		.maps = r->unwinding.maps,
 	};
 	tallier_init(&r->seen, r->synth.layout);
 	ret = open_writer(r, err);
@@ -526,6 +565,7 @@ void tally_recorder_progress(struct tally_recorder *r, struct tally_recording *o
 				       r->stolen_before.cgroup_throttled_ns,
 		.clockid = attr->flags & TALLY_ATTR_USE_CLOCKID ? (uint32_t)attr->clockid
 								: UINT32_MAX,
+		.stacks = r->unwinding.stacks,
 	};
 	/* LOST records tell of the past only; the events themselves know about now. */
 	if (tally_sampler_lost(r->sampler, &lost) == 0 && lost > out->lost)
@@ -541,7 +581,17 @@ static int add_features(struct tally_recorder *r)
 	if (r->seen.first_time)
 		ret = tally_writer_feature(r->writer, TALLY_FEATURE_SAMPLE_TIME, span,
 					   sizeof(span));
-	return ret < 0 ? ret : modules_write(&r->seen.modules, r->writer, r->opts.root);
+	if (ret == 0 && (!r->opts.root || !*r->opts.root))
+		ret = bpf_features(r->writer);
+	if (ret < 0)
+		return ret;
+	/* What cannot be kept is missed later, if at all; the recording is as good without. */
+	if (r->cache && r->seen.kernel)
+		kernel_keep(r->opts.root, r->cache);
+	ret = modules_write(&r->seen.modules, r->writer, r->opts.root, r->cache);
+	if (r->cache)
+		cache_trim(r->cache);
+	return ret;
 }
 
 /* The file as it stays: with all that has come, and its features. On a full disk there may be room
@@ -619,8 +669,10 @@ void tally_recorder_close(struct tally_recorder *r)
 	tally_sampler_close(r->side);
 	tally_events_free(r->side_events);
 	drain_done(&r->drain);
+	unwinding_done(&r->unwinding);
 	synth_done(&r->synth);
 	tallier_done(&r->seen);
 	free(r->path);
+	free(r->cache);
 	free(r);
 }

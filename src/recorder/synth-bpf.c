@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/sys.h"
+#include "recorder/bpf.h"
 #include "recorder/btf.h"
 #include "recorder/synth.h"
 
@@ -18,9 +19,6 @@
 /* KSYM_NAME_LEN is 128 before Linux 6.1, and 512. */
 #define NAME_BYTES 512
 
-/* The kernel takes no more, BTF_MAX_SIZE. */
-#define MAX_BTF (16u << 20)
-
 /* A program's functions: address, length in bytes and tag of each, and its type, which has its name. */
 struct functions {
 	uint64_t *addresses;
@@ -28,40 +26,8 @@ struct functions {
 	uint8_t (*tags)[BPF_TAG_SIZE];
 	struct bpf_func_info *infos; /* zero where there is no BTF */
 	uint32_t count, btf_len;
-	char *btf; /* NULL: none */
+	void *btf; /* NULL: none */
 };
-
-/* bpf(2) refuses bytes beyond its fields that are not zero; an initialiser may leave some so. */
-static int bpf(int cmd, union bpf_attr *attr, uint32_t id)
-{
-	memset(attr, 0, sizeof(*attr));
-	attr->prog_id = id; /* start_id and btf_id are at the same place */
-	return sys()->bpf(cmd, attr, sizeof(*attr));
-}
-
-/* Needs Linux 4.13. */
-static bool next_id(uint32_t *id)
-{
-	union bpf_attr attr;
-
-	/* The ids ascend; one that does not would lead round in a circle. */
-	if (bpf(BPF_PROG_GET_NEXT_ID, &attr, *id) < 0 || attr.next_id <= *id)
-		return false;
-	*id = attr.next_id;
-	return true;
-}
-
-/* `info` is a struct bpf_prog_info or bpf_btf_info. */
-static int ask(int fd, void *info, size_t size)
-{
-	union bpf_attr attr;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.info.bpf_fd = (uint32_t)fd;
-	attr.info.info_len = (uint32_t)size;
-	attr.info.info = (uintptr_t)info;
-	return sys()->bpf(BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr));
-}
 
 static void functions_done(struct functions *f)
 {
@@ -84,31 +50,6 @@ static uint32_t count_of(const struct bpf_prog_info *info)
 	return least(info->nr_jited_ksyms, least(info->nr_jited_func_lens, info->nr_prog_tags));
 }
 
-/* The types of a program, where it has some. false: no memory. */
-static bool btf_read(struct functions *f, uint32_t id)
-{
-	union bpf_attr attr;
-	struct bpf_btf_info info;
-	int fd = id ? bpf(BPF_BTF_GET_FD_BY_ID, &attr, id) : -1;
-	bool good = true;
-
-	if (fd < 0)
-		return true;
-	memset(&info, 0, sizeof(info));
-	if (ask(fd, &info, sizeof(info)) == 0 && info.btf_size && info.btf_size <= MAX_BTF) {
-		uint32_t size = info.btf_size;
-		f->btf = calloc(1, size);
-		good = f->btf;
-		memset(&info, 0, sizeof(info));
-		info.btf = (uintptr_t)f->btf;
-		info.btf_size = size;
-		if (good && ask(fd, &info, sizeof(info)) == 0)
-			f->btf_len = least(size, info.btf_size);
-	}
-	sys()->close(fd);
-	return good;
-}
-
 /*
  * Asked twice, the first time for the number of functions. None where addresses are hidden, or
  * before Linux 5.0. false: no memory.
@@ -117,7 +58,7 @@ static bool functions_read(struct functions *f, int fd, struct bpf_prog_info *in
 {
 	*f = (struct functions){ 0 };
 	memset(info, 0, sizeof(*info));
-	if (ask(fd, info, sizeof(*info)) < 0)
+	if (bpf_ask(fd, info, sizeof(*info)) < 0)
 		return true;
 	uint32_t count = count_of(info);
 	bool typed = info->nr_func_info == count && info->func_info_rec_size == sizeof(*f->infos);
@@ -141,9 +82,9 @@ static bool functions_read(struct functions *f, int fd, struct bpf_prog_info *in
 		info->func_info_rec_size = sizeof(*f->infos);
 		info->func_info = (uintptr_t)f->infos;
 	}
-	if (ask(fd, info, sizeof(*info)) == 0)
+	if (bpf_ask(fd, info, sizeof(*info)) == 0)
 		f->count = least(count, count_of(info));
-	return !f->count || !typed || btf_read(f, info->btf_id);
+	return !f->count || !typed || bpf_types(info->btf_id, &f->btf, &f->btf_len);
 }
 
 /*
@@ -218,11 +159,10 @@ int synth_bpf(struct synth *s, struct tally_error *err)
 
 	if (s->root && *s->root)
 		return 0;
-	for (uint32_t id = 0; r == 0 && next_id(&id);) {
-		union bpf_attr attr;
+	for (uint32_t id = 0; r == 0 && bpf_next_program(&id);) {
 		struct bpf_prog_info info;
 		struct functions f;
-		int fd = bpf(BPF_PROG_GET_FD_BY_ID, &attr, id);
+		int fd = bpf_program(id);
 		if (fd < 0)
 			continue; /* unloaded meanwhile */
 		r = functions_read(&f, fd, &info) ? emit_program(s, &f, &info, err)

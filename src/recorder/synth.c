@@ -14,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/proc-map.h"
 #include "base/proc.h"
 #include "base/sys.h"
 #include "recorder/synth.h"
@@ -57,7 +58,8 @@ int synth_emit(struct synth *s, const struct tally_record *rec, struct tally_err
 				 "a record of type %" PRIu32 " cannot be written: %s", rec->type,
 				 strerror(-n));
 	buf_add(&s->out, bytes, (size_t)n);
-	if (s->out.failed || (s->modules && modules_see(s->modules, rec) < 0))
+	if (s->out.failed || (s->modules && modules_see(s->modules, rec) < 0) ||
+	    (s->maps && tally_maps_push(s->maps, rec) == -ENOMEM))
 		return error_nomem(err, "the maps of what runs");
 	s->records++;
 	return s->out.len >= PORTION ? synth_flush(s, err) : 0;
@@ -294,43 +296,33 @@ static int emit_task(struct synth *s, const char *folder, int32_t tid, bool *the
 	return synth_emit(s, &rec, err);
 }
 
-/* One line of maps: "start-end perms offset maj:min inode   path". */
-static int emit_map(struct synth *s, int32_t pid, char *line, struct tally_error *err)
+static int emit_map(struct synth *s, int32_t pid, const char *line, struct tally_error *err)
 {
-	uint64_t start, end, offset, inode;
-	uint32_t major, minor;
-	char perms[5];
-	int at = 0;
+	struct proc_map map;
 
-	if (sscanf(line,
-		   "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %" SCNx32 ":%" SCNx32 " %" SCNu64 " %n",
-		   &start, &end, perms, &offset, &major, &minor, &inode, &at) != 7 ||
-	    !at || strlen(perms) != 4 || end <= start)
+	if (!proc_map_parse(&map, line))
 		return 0;
+	const char *perms = map.perms;
 	bool code = perms[2] == 'x';
 	if (!code && !s->data_maps)
 		return 0;
-	const char *name = line[at] ? line + at : "//anon";
-	/* A path in /proc may be longer than PATH_MAX; the kernel's own records say so likewise. */
-	if (strlen(name) >= PATH_MAX)
-		name = "//toolong";
 	struct tally_record rec = {
 		.type = TALLY_RECORD_MMAP2,
 		.misc = TALLY_MISC_USER | (code ? 0 : TALLY_MISC_MMAP_DATA),
 		.mmap = {
 			.pid = pid,
 			.tid = pid,
-			.addr = start,
-			.len = end - start,
-			.pgoff = offset,
-			.maj = major,
-			.min = minor,
-			.ino = inode,
+			.addr = map.start,
+			.len = map.end - map.start,
+			.pgoff = map.offset,
+			.maj = map.major,
+			.min = map.minor,
+			.ino = map.inode,
 			.prot = (perms[0] == 'r' ? PROT_READ : 0) |
 				(perms[1] == 'w' ? PROT_WRITE : 0) | (code ? PROT_EXEC : 0),
 			.flags = perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
-			.filename = name,
-			.filename_len = (uint32_t)strlen(name),
+			.filename = map.name,
+			.filename_len = (uint32_t)strlen(map.name),
 		},
 	};
 	return synth_emit(s, &rec, err);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <tally/error.h>
+#include <tally/maps.h>
 #include <tally/record.h>
 #include <tally/sampler.h>
 #include <tally/target.h>
@@ -26,6 +27,7 @@ struct synth {
 	bool data_maps;                    /* mappings that hold no code, too */
 	bool namespaces;                   /* of each thread, too */
 	struct modules *modules;           /* notes what is mapped; may be NULL */
+	struct tally_maps *maps;           /* the same, for unwinding; may be NULL */
 	struct buf out;                    /* records on their way to the writer */
 };
 

@@ -85,11 +85,12 @@ uint64_t tallier_add(struct tallier *t, const struct iovec *spans, int count)
 		if (header.size < sizeof(header) || header.size % 8 || header.size > total - at)
 			break;
 		t->records++;
-		if (header.type == TALLY_RECORD_SAMPLE)
+		if (header.type == TALLY_RECORD_SAMPLE) {
+			t->kernel |= (header.misc & TALLY_MISC_CPUMODE) == TALLY_MISC_KERNEL;
 			add_sample(t, t->time_offset && t->time_offset < header.size
 					      ? word_at(spans, count, at + t->time_offset)
 					      : 0);
-		else if (header.type == TALLY_RECORD_LOST && header.size >= LOST_AT + 8)
+		} else if (header.type == TALLY_RECORD_LOST && header.size >= LOST_AT + 8)
 			t->lost += word_at(spans, count, at + LOST_AT);
 		else if (header.type == TALLY_RECORD_LOST_SAMPLES &&
 			 header.size >= LOST_SAMPLES_AT + 8)

@@ -18,6 +18,7 @@ struct tallier {
 	uint32_t time_offset;           /* of TIME in a sample; 0: it has none */
 	const struct tally_layout *layout;
 	struct modules modules; /* what was mapped */
+	bool kernel;            /* a sample was taken in the kernel */
 	bool failed;            /* no memory for a mapped file */
 };
 

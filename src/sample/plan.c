@@ -384,7 +384,8 @@ static uint64_t wanted_bytes(const struct plan *plan)
 	for (uint32_t i = 0; i < plan->count; i++) {
 		const struct tally_attr *attr = &plan->streams[plan->first[i]].attr;
 		if (attr->flags & TALLY_ATTR_FREQ)
-			bytes += attr->sample_period * RECORD_BYTES * UNSEEN_MS / 1000;
+			bytes += attr->sample_period * (RECORD_BYTES + attr->sample_stack_user) *
+				 UNSEEN_MS / 1000;
 		else if (attr->sample_period)
 			return PLAN_RING_LARGEST;
 		if (bytes >= PLAN_RING_LARGEST)

@@ -56,7 +56,7 @@ def python_loop():
     """python3 running a loop"""
     need("perf")
     with scratch() as d:
-        tally("record", "-g", "-F", "999", "-o", d + "/p", "--", sys.executable, "-c",
+        tally("record", "--call-graph", "fp", "-F", "999", "-o", d + "/p", "--", sys.executable, "-c",
               "s=0\nfor i in range(9000000): s+=i*i%7")
         compare(d + "/p")
 
@@ -67,7 +67,7 @@ def xz():
     need("perf"), need("xz")
     with scratch() as d:
         big_text(d + "/text")
-        tally("record", "-g", "-F", "999", "-o", d + "/p", "--", "xz", "-k", "-6", d + "/text")
+        tally("record", "--call-graph", "fp", "-F", "999", "-o", d + "/p", "--", "xz", "-k", "-6", d + "/text")
         compare(d + "/p")
 
 
@@ -77,7 +77,7 @@ def gcc():
     need("perf"), need("gcc")
     with scratch() as d:
         big_source(d + "/big.c")
-        tally("record", "-g", "-F", "999", "-o", d + "/p", "--", "gcc", "-O2", "-c", d + "/big.c", "-o", d + "/big.o")
+        tally("record", "--call-graph", "fp", "-F", "999", "-o", d + "/p", "--", "gcc", "-O2", "-c", d + "/big.c", "-o", d + "/big.o")
         compare(d + "/p")
 
 

@@ -52,7 +52,7 @@ def check_same(path, copy):
 @test
 def a_copy_says_the_same_to_perf():
     with scratch() as folder:
-        path = record(folder, "perf.data", "-e", "cpu-clock,page-faults", "-g", "-a")
+        path = record(folder, "perf.data", "-e", "cpu-clock,page-faults", "--call-graph", "fp", "-a")
         copy = os.path.join(folder, "copy")
         done = tally("data", "cut", "-o", copy, path)
         same(done.returncode, 0, done.stderr)
@@ -159,7 +159,7 @@ def machines_are_kept_apart():
 @test
 def nothing_tells_whose_an_anonymous_recording_is():
     with scratch() as folder:
-        path = record(folder, "perf.data", "-e", "cpu-clock", "-a", "-g")
+        path = record(folder, "perf.data", "-e", "cpu-clock", "-a", "--call-graph", "fp")
         copy, names = os.path.join(folder, "copy"), os.path.join(folder, "names")
         done = tally("data", "cut", "--anonymise", "--names", names, "-o", copy, path)
         same(done.returncode, 0, done.stderr)
@@ -225,7 +225,7 @@ def records_out_of_order_are_found():
 @test
 def info_counts_what_perf_counts():
     with scratch() as folder:
-        path = record(folder, "perf.data", "-e", "cpu-clock", "-g")
+        path = record(folder, "perf.data", "-e", "cpu-clock", "--call-graph", "fp")
         text = tally("data", "info", path).stdout
         got = dict(re.findall(r"^([A-Z_0-9]+) (\d+)$", text, flags=re.M))
         stats = "\n".join(perf("report", "--stats", "-i", path)).split(" stats:\n")[1]
@@ -260,7 +260,7 @@ def a_packed_recording_needs_nothing_else():
     with scratch() as folder:
         program, path = os.path.join(folder, "program"), os.path.join(folder, "perf.data")
         shutil.copy(os.path.join(os.environ["BUILD"], "examples", "workload"), program)
-        done = tally("record", "-q", "-g", "-e", "cpu-clock", "-o", path, "--", program)
+        done = tally("record", "-q", "--call-graph", "fp", "-e", "cpu-clock", "-o", path, "--", program)
         same(done.returncode, 0, done.stderr)
         want = tally("report", "--no-children", "-i", path).stdout
         has(want, "sift_down")

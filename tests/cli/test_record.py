@@ -62,7 +62,7 @@ def perf_accepts():
     need("perf")
     with scratch() as d:
         path = d + "/perf.data"
-        out = tally("record", "-g", "-F", "999", "-o", path, "--", *SPIN)
+        out = tally("record", "--call-graph", "fp", "-F", "999", "-o", path, "--", *SPIN)
         same(out.returncode, 0)
         said = int(re.search(r"([\d]+) samples", out.stderr)[1])
         for words in (["report", "--stdio"], ["script"], ["report", "--stats"], ["report", "--header-only"]):
@@ -110,7 +110,7 @@ def samples_agree():
     need("perf")
     with scratch() as d:
         path = d + "/perf.data"
-        tally("record", "-g", "-F", "999", "-o", path, "--", *SPIN)
+        tally("record", "--call-graph", "fp", "-F", "999", "-o", path, "--", *SPIN)
         out, ours = dump(path)
         theirs = perf_dump(path)
         same(out.stderr, "")
@@ -171,7 +171,7 @@ def killed():
     """a killed recorder leaves a file that can be read up to its last round"""
     with scratch() as d:
         path = d + "/perf.data"
-        child = subprocess.Popen([TALLY, "record", "-g", "-F", "999", "-o", path, "--", *SPIN[:2],
+        child = subprocess.Popen([TALLY, "record", "--call-graph", "fp", "-F", "999", "-o", path, "--", *SPIN[:2],
                                   "while True: sum(range(500))"],
                                  stderr=subprocess.DEVNULL, start_new_session=True)
         wait_for(lambda: os.path.exists(path) and len(dump(path)[1]) > 200)
@@ -237,7 +237,7 @@ def limits():
         same(out.returncode, 0)
         out, _ = dump(path)
         same(out.stderr, "")
-        out = tally("record", "-g", "-F", "2000", "--max-size", "20K", "-o", path, "--", *SPIN[:2],
+        out = tally("record", "--call-graph", "fp", "-F", "2000", "--max-size", "20K", "-o", path, "--", *SPIN[:2],
                     "while True: sum(range(500))", timeout=60)
         assert os.path.getsize(path) < 3_000_000, f"{os.path.getsize(path)} bytes"
         has(out.stderr, "SIGTERM")

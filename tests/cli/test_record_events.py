@@ -170,10 +170,10 @@ def leader_samples_inherited():
 
 @test
 def stack_copies():
-    """--call-graph dwarf: a copy of the stack, from which perf finds the callers"""
+    """--keep-stacks: a copy of the stack, from which perf finds the callers"""
     need("perf")
     with scratch() as d:
-        record(d + "/f", "--call-graph", "dwarf,1024")
+        record(d + "/f", "--call-graph", "dwarf,1024", "--keep-stacks")
         clean(d + "/f")
         samples = ours(d + "/f")
         assert any(0 < s[2]["stack"] <= 1024 for s in samples), "no stack"
@@ -542,6 +542,56 @@ def no_stop():
         finally:
             child.kill()
             child.wait()
+
+
+# Loads the shortest BPF program, r0 = 0; exit, as a socket filter, and prints its tag.
+LOAD_BPF = """
+import ctypes, os, struct, sys
+code = ctypes.create_string_buffer(struct.pack("<BBhi", 0xb7, 0, 0, 0) + struct.pack("<BBhi", 0x95, 0, 0, 0))
+licence = ctypes.create_string_buffer(b"MIT")
+load = ctypes.create_string_buffer(struct.pack("<IIQQ", 1, 2, ctypes.addressof(code), ctypes.addressof(licence)), 120)
+bpf = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
+fd = ctypes.CDLL(None, use_errno=True).syscall(bpf, 5, load, len(load))
+if fd < 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+for line in open("/proc/self/fdinfo/%d" % fd):
+    if line.startswith("prog_tag:"):
+        print(line.split()[1], flush=True)
+sys.stdin.read()
+"""
+
+
+@test
+def bpf_programs_that_are_loaded():
+    """one that is loaded while it records is told by name"""
+    with scratch() as d:
+        f = d + "/f"
+        out = tally("record", "-a", "-o", f, "--", sys.executable, "-c", LOAD_BPF)
+        if out.returncode or "paranoid" in out.stderr:
+            skip(f"no BPF program can be loaded here: {out.stderr.strip()}")
+        name = "bpf_prog_" + out.stdout.strip()
+        dump = run("perf", "report", "-D", "-i", f).stdout
+        found = [line for line in dump.splitlines() if name in line and "PERF_RECORD_KSYMBOL" in line]
+        if "PERF_RECORD_KSYMBOL" not in dump and "PERF_RECORD_BPF_EVENT" in dump:
+            skip("programs are not compiled here")
+        same(len([line for line in found if "flags 0x0" in line]), 1, dump[-2000:])
+
+
+@test
+def bpf_programs_at_the_end():
+    """what is known of those that are loaded stands in the file's header, as perf reads it"""
+    with scratch() as d:
+        f = d + "/f"
+        with subprocess.Popen([sys.executable, "-c", LOAD_BPF], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as loader:
+            tag = loader.stdout.readline().strip()
+            if not tag:
+                skip("no BPF program can be loaded here")
+            same(tally("record", "-o", f, "--", "true").returncode, 0)
+            loader.stdin.close()
+        header = run("perf", "report", "--header-only", "-I", "-i", f).stdout
+        same(len(re.findall(rf"^# bpf_prog_info \d+: bpf_prog_{tag}\S* addr 0x[0-9a-f]+ size \d+$", header, re.M)), 1,
+             header)
 
 
 sys.exit(main())

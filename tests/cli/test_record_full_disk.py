@@ -116,7 +116,7 @@ def all_records_that_had_room_are_there():
 @test
 def callchains_and_copies_of_stacks():
     for size in some_sizes(2, 32768, 700000):
-        fills_it(size, "-g")
+        fills_it(size, "--call-graph", "fp")
     fills_it(some_sizes(1, 200000, 2000000)[0], "--call-graph", "dwarf")
 
 

@@ -20,16 +20,16 @@ SAMPLE = "cpu-clock"
 # Name: the words of the recorder, and how many events the file has at least.
 MODES = {
     "plain": (["-e", SAMPLE], 1),
-    "frame_pointers": (["-e", SAMPLE, "-g"], 1),
+    "frame_pointers": (["-e", SAMPLE, "--call-graph", "fp"], 1),
     "copies_of_stacks": (["-e", SAMPLE, "--call-graph", "dwarf"], 1),
-    "compressed": (["-e", SAMPLE, "-g", "-z"], 1),
-    "stream": (["-e", SAMPLE, "-g", "-o", "-"], 1),
-    "compressed_stream": (["-e", SAMPLE, "-g", "-z", "-o", "-"], 1),
+    "compressed": (["-e", SAMPLE, "--call-graph", "fp", "-z"], 1),
+    "stream": (["-e", SAMPLE, "--call-graph", "fp", "-o", "-"], 1),
+    "compressed_stream": (["-e", SAMPLE, "--call-graph", "fp", "-z", "-o", "-"], 1),
     "all_cpus": (["-e", SAMPLE, "-a"], 1),
     "group": (["-e", "{cpu-clock,page-faults}:S"], 2),
     "tracepoints": (["-e", "sched:sched_switch,cpu-clock"], 2),
     "several_events": (["-e", "cpu-clock,page-faults,context-switches"], 3),
-    "flight_recorder": (["-e", SAMPLE, "-g", "--overwrite"], 1),
+    "flight_recorder": (["-e", SAMPLE, "--call-graph", "fp", "--overwrite"], 1),
 }
 
 

@@ -43,7 +43,7 @@ def a_compressed_recording_is_read_by_perf():
     with scratch() as folder:
         for level in ("-z", "-z19", "--compression-level=3"):
             path = os.path.join(folder, "perf.data")
-            done = tally("record", level, "-g", "-e", "cpu-clock", "-o", path, "--", *LOOP)
+            done = tally("record", level, "--call-graph", "fp", "-e", "cpu-clock", "-o", path, "--", *LOOP)
             same(done.returncode, 0, done.stderr)
             assert said(done.stderr) > 50
             same(len(re.findall(r"^\S", perf("script", "-F", "comm,time", "-i", path), flags=re.M)) or samples(path), said(done.stderr))
@@ -66,7 +66,7 @@ def wrong_levels_are_refused():
 def a_stream_is_read_by_perf():
     with scratch() as folder:
         path = os.path.join(folder, "stream")
-        text = stream(path, "-g", "-e", "cpu-clock,page-faults")
+        text = stream(path, "--call-graph", "fp", "-e", "cpu-clock,page-faults")
         has(text, "from the command")
         has(text, "in the stream")
         heads = perf("script", "-F", "comm,time,event", "-i", path)
@@ -157,7 +157,7 @@ def what_a_killed_recorder_leaves_can_be_read():
         for i, moment in enumerate(moments):
             if os.path.exists(path):
                 os.remove(path)
-            killed(path, ["-z"] if i % 2 else ["-g"] if i % 4 else [], moment)
+            killed(path, ["-z"] if i % 2 else ["--call-graph", "fp"] if i % 4 else [], moment)
             missing = ["its writer was killed", "was not finished by its writer", "is cut short", "no whole record",
                        "its writer may have ended before it wrote anything"]
             says_why(tally("data", "check", path), missing)

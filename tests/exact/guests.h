@@ -17,7 +17,7 @@ struct guest_end {
 	int status; /* 128 + the signal that ended it, too */
 	char text[GUEST_TEXT];
 	/* Of a traced one. */
-	int error; /* of a call of the library's that failed */
+	int error;                        /* of a call of the library's that failed */
 	uint64_t steps, signals, strange; /* `strange`: TALLY_INSN_UNKNOWN */
 	struct tally_retired_total retired;
 	bool exact;

@@ -126,7 +126,7 @@ static void count_own_trap(int signal)
 
 static int hazard_own_steps(void)
 {
-	handle(5, (void *)count_own_trap, 0);
+	handle(5, (uintptr_t)count_own_trap, 0);
 	__asm__ volatile("pushfq\n\t"
 			 "orl $0x100, (%%rsp)\n\t"
 			 "popfq\n\t"
@@ -144,10 +144,9 @@ static void skip_breakpoint(void *context)
 {
 }
 
-#define HAZARDS_OF_MACHINE                                                                \
-	{ "pushf", hazard_pushf }, { "cpuid", hazard_cpuid }, { "movss", hazard_movss },  \
-		{ "syscall", hazard_syscall }, { "rep", hazard_rep },                     \
-		{ "iret", hazard_iret }, { "vsyscall", hazard_vsyscall },                 \
-		{ "own-steps", hazard_own_steps },
+#define HAZARDS_OF_MACHINE                                                                     \
+	{ "pushf", hazard_pushf }, { "cpuid", hazard_cpuid }, { "movss", hazard_movss },       \
+		{ "syscall", hazard_syscall }, { "rep", hazard_rep }, { "iret", hazard_iret }, \
+		{ "vsyscall", hazard_vsyscall }, { "own-steps", hazard_own_steps },
 
 #endif

@@ -5,30 +5,30 @@
  */
 #include "guest.h"
 
-#define SIGNAL_TRAP  5
-#define SIGNAL_USR1  10
-#define SIGNAL_CHLD  17
+#define SIGNAL_TRAP   5
+#define SIGNAL_USR1   10
+#define SIGNAL_CHLD   17
 #define SIGNAL_STKFLT 16
 
 #define SA_SIGINFO_BIT  4ul
 #define SA_RESTORER_BIT 0x04000000ul
-#define IGNORED         ((void *)1)
+#define IGNORED         ((uintptr_t)1)
 
 struct action {
-	void *handler;
+	uintptr_t handler;
 	unsigned long flags;
 	void (*restorer)(void);
 	uint64_t mask;
 };
 
-static long handle(int signal, void *handler, unsigned long flags)
+static long handle(int signal, uintptr_t handler, unsigned long flags)
 {
 	struct action action = { handler, flags | SA_RESTORER_BIT, guest_restore, 0 };
 
 	return guest_call(SYS_rt_sigaction, signal, (long)&action, 0, 8, 0, 0);
 }
 
-static void *handler_of(int signal)
+static uintptr_t handler_of(int signal)
 {
 	struct action action = { 0 };
 
@@ -78,7 +78,7 @@ static void on_signal(int signal, int *info, void *context)
 
 static int hazard_handler(void)
 {
-	handle(SIGNAL_USR1, (void *)on_signal, SA_SIGINFO_BIT);
+	handle(SIGNAL_USR1, (uintptr_t)on_signal, SA_SIGINFO_BIT);
 	for (int i = 0; i < 3; i++)
 		send_self(SIGNAL_USR1);
 	guest_say_hex("handled ", (uint64_t)handled);
@@ -88,11 +88,11 @@ static int hazard_handler(void)
 
 static int hazard_blocked_trap(void)
 {
-	handle(SIGNAL_TRAP, (void *)on_signal, SA_SIGINFO_BIT);
+	handle(SIGNAL_TRAP, (uintptr_t)on_signal, SA_SIGINFO_BIT);
 	set_mask(~0ull);
 	spin(20);
 	uint64_t mask = mask_of();
-	int kept = handler_of(SIGNAL_TRAP) == (void *)on_signal;
+	int kept = handler_of(SIGNAL_TRAP) == (uintptr_t)on_signal;
 	guest_say_hex("mask ", mask);
 	guest_say(kept ? "handler kept\n" : "handler lost\n");
 	return !kept || !(mask >> (SIGNAL_TRAP - 1) & 1);
@@ -101,7 +101,7 @@ static int hazard_blocked_trap(void)
 /* Sent while it is blocked, it comes when it is no longer, and with what it was sent. */
 static int hazard_pending_trap(void)
 {
-	handle(SIGNAL_TRAP, (void *)on_signal, SA_SIGINFO_BIT);
+	handle(SIGNAL_TRAP, (uintptr_t)on_signal, SA_SIGINFO_BIT);
 	set_mask(1ull << (SIGNAL_TRAP - 1));
 	send_self(SIGNAL_TRAP);
 	spin(20);
@@ -133,7 +133,7 @@ static void on_breakpoint(int signal, int *info, void *context)
 
 static int hazard_breakpoint(void)
 {
-	handle(SIGNAL_TRAP, (void *)on_breakpoint, SA_SIGINFO_BIT);
+	handle(SIGNAL_TRAP, (uintptr_t)on_breakpoint, SA_SIGINFO_BIT);
 	GUEST_BREAKPOINT();
 	GUEST_BREAKPOINT();
 	guest_say_hex("breakpoints ", (uint64_t)handled);
@@ -143,7 +143,7 @@ static int hazard_breakpoint(void)
 
 static int hazard_marker_signal(void)
 {
-	handle(SIGNAL_STKFLT, (void *)on_signal, SA_SIGINFO_BIT);
+	handle(SIGNAL_STKFLT, (uintptr_t)on_signal, SA_SIGINFO_BIT);
 	send_self(SIGNAL_STKFLT);
 	guest_say_hex("handled ", (uint64_t)handled);
 	return handled != 1;
@@ -236,8 +236,8 @@ static int hazard_restart(void)
 	} pause = { 0, 30000000 };
 	long child, result, parent = guest_call0(SYS_getpid);
 
-	handle(SIGNAL_USR1, (void *)on_signal, SA_SIGINFO_BIT);
-	handle(SIGNAL_CHLD, (void *)on_signal, SA_SIGINFO_BIT | 0x10000000ul); /* SA_RESTART */
+	handle(SIGNAL_USR1, (uintptr_t)on_signal, SA_SIGINFO_BIT);
+	handle(SIGNAL_CHLD, (uintptr_t)on_signal, SA_SIGINFO_BIT | 0x10000000ul); /* SA_RESTART */
 	child = guest_call(SYS_clone, SIGNAL_CHLD, 0, 0, 0, 0, 0);
 	if (child == 0) {
 		guest_call3(SYS_nanosleep, (long)&pause, 0, 0);

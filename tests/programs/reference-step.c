@@ -57,7 +57,8 @@ static bool is_conditional(pid_t child, uint64_t pc)
 			words[i] = 0;
 	}
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, NULL, words, sizeof(words), &insn)))
+	if (!ZYAN_SUCCESS(
+		    ZydisDecoderDecodeInstruction(&decoder, NULL, words, sizeof(words), &insn)))
 		return false;
 	if (insn.meta.category == ZYDIS_CATEGORY_COND_BR)
 		return true;

@@ -236,9 +236,9 @@ static void what_cannot_be_is_refused(void)
 	for (int n = 1; n <= 2; n++) {
 		memset(&kernel, 0, sizeof(kernel));
 		kernel.refuse = n;
-		check_int(tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_CONDITIONAL, &opts,
-					       &err),
-			  -ENOENT);
+		check_int(
+			tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_CONDITIONAL, &opts, &err),
+			-ENOENT);
 		check_int(kernel.closed, n - 1);
 	}
 }

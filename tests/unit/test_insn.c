@@ -66,8 +66,8 @@ static void instructions_of_the_manual(void)
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
 		insn_x86(&insn, known[i].bytes, INSN_MAX, 64);
-		if (!check_int(insn.len, known[i].len) ||
-		    !check_u64(insn.flags, known[i].flags) || !check_int(insn.how, known[i].how))
+		if (!check_int(insn.len, known[i].len) || !check_u64(insn.flags, known[i].flags) ||
+		    !check_int(insn.how, known[i].how))
 			printf("# %s\n", known[i].what);
 	}
 }
@@ -283,7 +283,7 @@ static void targets_of_arm_branches(void)
 		uint32_t word;
 		int64_t target;
 	} rows[] = {
-		{ 0x54000040, 8 }, { 0xb4ffffe0, -4 }, { 0x97ffffff, -4 },
+		{ 0x54000040, 8 }, { 0xb4ffffe0, -4 },     { 0x97ffffff, -4 },
 		{ 0xb7f80040, 8 }, { 0x36fc0000, -32768 },
 	};
 	struct insn insn;

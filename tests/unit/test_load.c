@@ -7,6 +7,7 @@
 
 #include <tally/attr.h>
 
+#include "image/unwinder.h"
 #include "tap.h"
 #include "unit/by-hand.h"
 
@@ -18,6 +19,12 @@ static struct {
 	const char *generation; /* part of every user function's name; "" leaves it without one */
 	const char *thread;     /* every thread's name */
 	int fail;               /* what the next calls answer */
+	uint64_t unwound[3];    /* addresses */
+	struct tally_unwound how;
+	uint64_t stack_bytes;
+	uint64_t replaced;      /* when code took the place of other code; 0: never */
+	uint32_t flags;         /* of the last mapping */
+	int removed;
 } world;
 
 static char names[256][32];
@@ -37,7 +44,16 @@ int tally_maps_add(struct tally_maps *maps, int32_t pid, uint64_t time,
 {
 	world.mapped++;
 	world.pid = pid;
+	world.flags = map->flags;
 	return map->start < map->end ? world.fail : -EINVAL;
+}
+
+int tally_maps_remove(struct tally_maps *maps, int32_t pid, uint64_t time, uint64_t start,
+		      uint64_t end)
+{
+	world.removed++;
+	world.pid = pid;
+	return start < end ? 0 : -EINVAL;
 }
 
 int tally_maps_fork(struct tally_maps *maps, int32_t pid, int32_t tid, int32_t parent_pid,
@@ -69,6 +85,29 @@ int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t 
 			    struct tally_module_info *out)
 {
 	return -EINVAL;
+}
+
+/* What the test says that a copy of the stack holds. */
+int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,
+			  uint64_t *addresses, uint32_t room, struct tally_unwound *out)
+{
+	memcpy(addresses, world.unwound, sizeof(world.unwound));
+	*out = world.how;
+	return 1;
+}
+
+uint64_t unwinder_stack_bytes(struct tally_maps *maps, const struct tally_record *rec)
+{
+	return world.stack_bytes;
+}
+
+int64_t tally_symbolizer_epoch(struct tally_symbolizer *symbolizer, int32_t pid, uint64_t time)
+{
+	return world.replaced && time >= world.replaced;
+}
+
+void tally_symbolizer_clock(struct tally_symbolizer *symbolizer, uint32_t clockid)
+{
 }
 
 /* Page 1 is main, page 2 is libc's nameless start code, the others are called by number. */
@@ -261,6 +300,44 @@ static void a_new_mapping_gives_addresses_a_new_meaning(void)
 	end();
 }
 
+static void code_that_is_replaced_gives_addresses_a_new_meaning(void)
+{
+	begin();
+	world.replaced = 5;
+	PUSH(USER, 4, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	world.generation = "new";
+	PUSH(USER, 5, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010);
+	PUSH(USER, 3, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x1010); /* of another CPU */
+	check_folded("work;main;u3 20\nwork;main;u3new 10\n");
+	end();
+}
+
+static int push_ksymbol(uint64_t addr, uint32_t len, uint16_t flags)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_KSYMBOL };
+
+	rec.ksymbol = (struct tally_record_ksymbol){
+		.addr = addr, .len = len, .kind = 1, .flags = flags, .name = "bpf_prog_1"
+	};
+	return tally_loader_push(loader, &rec, 0);
+}
+
+static void kernel_symbols_come_and_go(void)
+{
+	begin();
+	check_int(push_ksymbol(0xffffffffc0000000, 0x100, 0), 0);
+	check_int(world.pid, TALLY_MAPS_KERNEL);
+	check_u64(world.flags, TALLY_MAPPING_SYMBOL);
+	check_int(world.mapped, 1);
+	check_int(push_ksymbol(0xffffffffc0000000, 0x100, 1), 0);
+	check_int(world.mapped, 1);
+	check_int(world.removed, 1);
+	/* Beyond the last address. */
+	check_int(push_ksymbol(UINT64_MAX - 1, 0x100, 0), 0);
+	check_u64(health_now().undecodable, 1);
+	end();
+}
+
 static void another_process_mapping_does_not_matter(void)
 {
 	begin();
@@ -405,6 +482,8 @@ int main(void)
 	tap_run(a_chain_without_its_kernel_part_still_ends_in_the_kernel);
 	tap_run(a_stack_that_was_seen_is_not_asked_for_again);
 	tap_run(a_new_mapping_gives_addresses_a_new_meaning);
+	tap_run(code_that_is_replaced_gives_addresses_a_new_meaning);
+	tap_run(kernel_symbols_come_and_go);
 	tap_run(another_process_mapping_does_not_matter);
 	tap_run(names_are_those_of_their_time);
 	tap_run(a_thread_without_a_name_is_its_number);

@@ -6,13 +6,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "fakeelf.h"
 #include "fakeroot.h"
+#include "image/cache.h"
 #include "recorder/modules.h"
 #include "tap.h"
 
 /* What was given to the writer: the linker takes this one and not the real writer. */
 static struct {
 	int calls;
+	int32_t pid;
 	char name[PATH_MAX];
 	uint8_t id[20];
 	uint32_t id_len;
@@ -23,7 +26,7 @@ int tally_writer_build_id(struct tally_writer *writer, uint32_t cpumode, int32_t
 {
 	(void)writer;
 	check_int(cpumode, TALLY_MISC_USER);
-	check_int(pid, -1);
+	given.pid = pid;
 	given.calls++;
 	snprintf(given.name, sizeof(given.name), "%s", name);
 	memcpy(given.id, id, id_len);
@@ -98,7 +101,7 @@ static void a_mapped_file_gets_its_build_id(void)
 	memset(&given, 0, sizeof(given));
 	check_int(modules_see(&m, &rec), 0);
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL, NULL), 0);
 	check_int(given.calls, 1);
 	check_str(given.name, path);
 	check_int(given.id_len, want.len);
@@ -116,12 +119,12 @@ static void another_file_by_now_gets_none(void)
 	rec.mmap.ino++;
 	memset(&given, 0, sizeof(given));
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL, NULL), 0);
 	check_int(given.calls, 0);
 	/* One path, two files: an id would be wrong for one of them. */
 	rec.mmap.ino--;
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL, NULL), 0);
 	check_int(given.calls, 0);
 	modules_done(&m);
 }
@@ -161,9 +164,114 @@ static void what_is_no_file_is_left_out(void)
 	stat(path, &st);
 	rec.mmap.ino = st.st_ino;
 	check_int(modules_see(&m, &rec), 0);
-	check_int(m.files.count, 3);
-	check_int(modules_write(&m, NULL, NULL), 0);
+	check_int(m.files.count, 2);
+	m.vdso = false; /* it has a build-id, though no file */
+	check_int(modules_write(&m, NULL, NULL, NULL), 0);
 	check_int(given.calls, 0);
+	modules_done(&m);
+	fakeroot_remove(&root);
+}
+
+static const uint8_t an_id[20] = { 0xab, 0xcd, 1 };
+
+/* A program "/in/box" in the root of process 42, and its mapping there. */
+static bool make_box(const struct fakeroot *root, struct tally_record *rec)
+{
+	static struct fakeelf e;
+	char path[PATH_MAX];
+	struct stat st;
+
+	fakeelf_make(&e, 0x1000, an_id, SHT_SYMTAB, NULL, 0);
+	snprintf(path, sizeof(path), "%s/proc/42/root/in/box", root->path);
+	if (!fakeroot_bytes(root, "/proc/42/root/in/box", e.at, e.len) || stat(path, &st) < 0)
+		return false;
+	*rec = (struct tally_record){
+		.type = TALLY_RECORD_MMAP2,
+		.misc = TALLY_MISC_USER,
+		.mmap = { .pid = 42,
+			  .filename = "/in/box",
+			  .ino = st.st_ino,
+			  .maj = major(st.st_dev),
+			  .min = minor(st.st_dev) },
+	};
+	return true;
+}
+
+/* The kept file's bytes are those of the one in the process's root. */
+static void check_kept(const struct fakeroot *root, const char *kept, const char *from)
+{
+	char command[512];
+
+	snprintf(command, sizeof(command), "cmp -s %s/cache/%s %s%s", root->path, kept, root->path,
+		 from);
+	check_int(system(command), 0);
+}
+
+static void what_is_in_a_container_is_kept(void)
+{
+	struct modules m = { 0 };
+	struct tally_record rec;
+	struct fakeroot root;
+	char cache[PATH_MAX];
+	require(fakeroot_make(&root) && make_box(&root, &rec));
+	snprintf(cache, sizeof(cache), "%s/cache", root.path);
+	memset(&given, 0, sizeof(given));
+
+	check_int(modules_see(&m, &rec), 0);
+	check_int(modules_write(&m, NULL, root.path, cache), 0);
+	check_int(given.calls, 1);
+	check_str(given.name, "/in/box");
+	check_int(given.pid, -1);
+	check_mem(given.id, an_id, 20);
+	check_kept(&root, "program/abcd010000000000000000000000000000000000",
+		   "/proc/42/root/in/box");
+	modules_done(&m);
+	fakeroot_remove(&root);
+}
+
+/* What is told of one container's file must not count for another's of the same path. */
+static void files_of_one_path_are_told_apart_by_process(void)
+{
+	struct modules m = { 0 };
+	struct tally_record rec;
+	struct fakeroot root;
+	require(fakeroot_make(&root) && make_box(&root, &rec));
+	memset(&given, 0, sizeof(given));
+
+	check_int(modules_see(&m, &rec), 0);
+	rec.mmap.pid = 43;
+	rec.mmap.ino++;
+	check_int(modules_see(&m, &rec), 0);
+	check_int(modules_write(&m, NULL, root.path, NULL), 0);
+	check_int(given.calls, 1);
+	check_int(given.pid, 42);
+	modules_done(&m);
+	fakeroot_remove(&root);
+}
+
+static void what_tells_of_made_code_is_kept(void)
+{
+	static const char map[] = "7f0000000000 10 made\n";
+	struct modules m = { 0 };
+	struct tally_record rec;
+	struct fakeroot root;
+	struct build_id id;
+	char cache[PATH_MAX], kept[64], text[BUILD_ID_TEXT];
+	require(fakeroot_make(&root) && make_box(&root, &rec) &&
+		fakeroot_file(&root, "/proc/42/root/tmp/perf-42.map", map));
+	snprintf(cache, sizeof(cache), "%s/cache", root.path);
+	memset(&given, 0, sizeof(given));
+
+	rec.mmap.filename = "//anon";
+	rec.mmap.ino = 0;
+	check_int(modules_see(&m, &rec), 0);
+	check_int(modules_write(&m, NULL, root.path, cache), 0);
+	check_int(given.calls, 1);
+	check_str(given.name, "/tmp/perf-42.map");
+	id = build_id_from(given.id, given.id_len);
+	check_u64(cache_content_len(&id), sizeof(map) - 1);
+	snprintf(kept, sizeof(kept), "code/%s", build_id_text(text, &id));
+	check_kept(&root, kept, "/proc/42/root/tmp/perf-42.map");
 	modules_done(&m);
 	fakeroot_remove(&root);
 }
@@ -173,5 +281,8 @@ int main(void)
 	tap_run(a_mapped_file_gets_its_build_id);
 	tap_run(another_file_by_now_gets_none);
 	tap_run(what_is_no_file_is_left_out);
+	tap_run(what_is_in_a_container_is_kept);
+	tap_run(files_of_one_path_are_told_apart_by_process);
+	tap_run(what_tells_of_made_code_is_kept);
 	return tap_end();
 }

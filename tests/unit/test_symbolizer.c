@@ -18,6 +18,7 @@
 #include <tally/symbolizer.h>
 
 #include "fakeelf.h"
+#include "fakejit.h"
 #include "fakeroot.h"
 #include "tap.h"
 
@@ -301,13 +302,13 @@ static void build_ids_may_come_from_the_feature(void)
 	require(fakeroot_make(&root) && put_library(&root, LIBRARY, an_id));
 
 	require(open_below(&f, &root, root.path));
-	check_int(tally_symbolizer_build_id(f.symbolizer, LIBRARY, other_id, 20), 0);
+	check_int(tally_symbolizer_build_id(f.symbolizer, -1, LIBRARY, other_id, 20), 0);
 	check_int(find_in_library(&f, &map, &frame), 0);
 	check_has(trouble_of(&f, &frame), "another build");
 	tear_down(&f);
 
 	require(open_below(&f, &root, root.path));
-	check_int(tally_symbolizer_build_id(f.symbolizer, LIBRARY, an_id, 20), 0);
+	check_int(tally_symbolizer_build_id(f.symbolizer, -1, LIBRARY, an_id, 20), 0);
 	check_int(find_in_library(&f, &map, &frame), 1);
 	check_int(tally_symbolizer_module(f.symbolizer, frame.module_id, &info), 0);
 	check_u64(info.build_id_len, 20);
@@ -544,6 +545,192 @@ static void modules_are_told_apart(void)
 	fakeroot_remove(&root);
 }
 
+#define CODE 0x7f1000000000 /* memory that no file backs */
+
+static bool map_code(struct fixture *f, int32_t pid, const char *path)
+{
+	struct tally_mapping map = { .start = CODE, .end = CODE + 0x10000, .path = path };
+
+	return check_int(tally_maps_add(f->maps, pid, 0, &map), 0);
+}
+
+static void check_code(struct fixture *f, int32_t pid, uint64_t time, uint64_t offset,
+		       const char *function, const char *path)
+{
+	struct tally_frame frame;
+
+	check_int(tally_symbolizer_find(f->symbolizer, pid, time, CODE + offset, TALLY_MODE_USER,
+					&frame),
+		  function != NULL);
+	check_str(frame.function, function);
+	check_str(frame.path, path);
+}
+
+/* A process calls its map by the pid that it has in its own namespace: 7 in that of 42. */
+static void code_is_named_by_the_perf_map(void)
+{
+	struct tally_module_info info;
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && open_below(&f, &root, NULL));
+	require(fakeroot_file(&root, "/proc/42/status", "Name:\tnode\nNSpid:\t42\t7\nX:\t9\n"));
+	require(fakeroot_file(&root, "/proc/42/root/tmp/perf-7.map",
+			      "7f1000000100 40 JS:*add a.js:1\n7f1000000200 10 _ZN3foo3barEv\n"));
+	require(map_code(&f, 42, "//anon"));
+
+	check_code(&f, 42, 5, 0x120, "JS:*add a.js:1", "/tmp/perf-42.map");
+	check_code(&f, 42, 5, 0x20f, "foo::bar", "/tmp/perf-42.map");
+	check_code(&f, 42, 5, 0x300, NULL, "//anon");
+	tally_symbolizer_find(f.symbolizer, 42, 5, CODE + 0x141, TALLY_MODE_USER, &frame);
+	check_has(trouble_of(&f, &frame), "tells no name");
+	tally_symbolizer_find(f.symbolizer, 42, 5, CODE + 0x104, TALLY_MODE_USER, &frame);
+	check_u64(frame.offset, 4);
+	check_str(frame.module, "perf-42.map");
+	check_int(tally_symbolizer_module(f.symbolizer, frame.module_id, &info), 0);
+	check_u64(info.symbols, 2);
+	/* A child has what its parent mapped, and what that told of it. */
+	check_int(tally_maps_fork(f.maps, 43, 43, 42, 42, 6), 0);
+	check_code(&f, 43, 7, 0x120, "JS:*add a.js:1", "/tmp/perf-42.map");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+/* Also in memory that has a name, such as .NET's /memfd:doublemapper. */
+static void code_is_named_by_the_jitdump_of_its_time(void)
+{
+	static struct fakejit j;
+	struct tally_mapping dump = { .start = 0x7e0000000000,
+				      .end = 0x7e0000001000,
+				      .path = "/home/u/.debug/jit/jit-7.dump" };
+	struct fakeroot root;
+	struct fixture f;
+	struct stat st;
+	char full[256];
+	fakejit_begin(&j, false, 0);
+	fakejit_load(&j, 100, CODE + 0x1000, 0x100, "one");
+	fakejit_load(&j, 200, CODE + 0x1000, 0x80, "two");
+	require(fakeroot_make(&root) && open_below(&f, &root, NULL));
+	require(fakeroot_bytes(&root, "/proc/42/root/home/u/.debug/jit/jit-7.dump", j.at, j.len));
+	snprintf(full, sizeof(full), "%s/proc/42/root%s", root.path, dump.path);
+	require(stat(full, &st) == 0);
+	dump.inode = st.st_ino;
+	dump.dev_major = major(st.st_dev);
+	dump.dev_minor = minor(st.st_dev);
+	require(fakeroot_file(&root, "/proc/42/root/tmp/perf-42.map",
+			      "7f1000001000 100 less\n"
+			      "7f1000002000 100 more\n"));
+	require(map_code(&f, 42, "/memfd:doublemapper (deleted)"));
+	check_int(tally_maps_add(f.maps, 42, 50, &dump), 0);
+
+	check_int(tally_symbolizer_epoch(f.symbolizer, 42, 199),
+		  tally_symbolizer_epoch(f.symbolizer, 42, 100));
+	check(tally_symbolizer_epoch(f.symbolizer, 42, 200) !=
+	      tally_symbolizer_epoch(f.symbolizer, 42, 199));
+	check_code(&f, 42, 199, 0x1010, "one", dump.path);
+	check_code(&f, 42, 200, 0x1010, "two", dump.path);
+	check_code(&f, 42, 199, 0x1010, "one", dump.path);
+	check_code(&f, 42, 200, 0x2010, "more", "/tmp/perf-42.map");
+	/* Times of another clock do not compare with its own. */
+	tally_symbolizer_clock(f.symbolizer, UINT32_MAX);
+	check_code(&f, 42, 199, 0x1010, "two", dump.path);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+#define PROG 0xffffffffc0100000
+
+static void kernel_code_that_comes_and_goes(void)
+{
+	struct tally_mapping map = { .start = PROG,
+				     .end = PROG + 0x100,
+				     .path = "bpf_prog_6deef7357e7b4530_main",
+				     .flags = TALLY_MAPPING_SYMBOL };
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && open_below(&f, &root, NULL));
+	require(fakeroot_file(&root, "/proc/kallsyms",
+			      "ffffffff81000000 T _text\nffffffffc0200000 t ext4_x\t[ext4]\n"));
+	check_int(tally_maps_add(f.maps, TALLY_MAPS_KERNEL, 10, &map), 0);
+	check_int(tally_maps_remove(f.maps, TALLY_MAPS_KERNEL, 20, PROG, PROG + 0x100), 0);
+	map.path = "ftrace_trampoline";
+	check_int(tally_maps_add(f.maps, TALLY_MAPS_KERNEL, 30, &map), 0);
+
+	check_int(tally_symbolizer_find(f.symbolizer, -1, 5, PROG + 8, TALLY_MODE_KERNEL, &frame),
+		  0);
+	check_int(tally_symbolizer_find(f.symbolizer, -1, 10, PROG + 8, TALLY_MODE_KERNEL, &frame),
+		  1);
+	check_str(frame.function, "bpf_prog_6deef7357e7b4530_main");
+	check_str(frame.module, "[bpf]");
+	check_u64(frame.offset, 8);
+	check_int(tally_symbolizer_find(f.symbolizer, -1, 25, PROG + 8, TALLY_MODE_KERNEL, &frame),
+		  0);
+	check_int(tally_symbolizer_find(f.symbolizer, -1, 30, PROG + 8, TALLY_MODE_KERNEL, &frame),
+		  1);
+	check_str(frame.function, "ftrace_trampoline");
+	check_str(frame.module, "[__builtin__ftrace]");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void kept_programs_are_found_by_build_id(void)
+{
+	struct tally_mapping map = library_mapping("/in/a/container.so", an_id);
+	struct tally_symbolizer_opts opts = { .size = sizeof(opts) };
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	char id[64] = "/program/";
+	for (size_t i = 0; i < 20; i++)
+		snprintf(id + 9 + 2 * i, 3, "%02x", an_id[i]);
+	require(fakeroot_make(&root) && put_library(&root, id, an_id));
+	opts.cache = root.path;
+
+	require(set_up(&f, &opts));
+	check_int(find_in_library(&f, &map, &frame), 1);
+	check_str(frame.function, "foo::bar");
+	check_str(frame.path, "/in/a/container.so");
+	tear_down(&f);
+
+	opts.flags = TALLY_SYMBOLIZER_NO_CACHE;
+	require(set_up(&f, &opts));
+	check_int(find_in_library(&f, &map, &frame), 0);
+	tear_down(&f);
+
+	/* It is what its name says, or is not used. */
+	opts.flags = 0;
+	require(put_library(&root, id, other_id) && set_up(&f, &opts));
+	check_int(find_in_library(&f, &map, &frame), 0);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+/* Two containers have a file of the same path each. */
+static void build_ids_of_one_process_are_its_own(void)
+{
+	struct tally_mapping map = library_mapping(LIBRARY, NULL);
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	require(fakeroot_make(&root) && put_library(&root, LIBRARY, an_id));
+	require(open_below(&f, &root, root.path));
+	check_int(tally_symbolizer_build_id(f.symbolizer, -1, LIBRARY, an_id, 20), 0);
+	check_int(tally_symbolizer_build_id(f.symbolizer, 42, LIBRARY, other_id, 20), 0);
+	check_int(tally_symbolizer_build_id(f.symbolizer, 43, LIBRARY, an_id, 20), 0);
+
+	map.inode = 1;
+	check_int(find_in_library(&f, &map, &frame), 0);
+	check_has(trouble_of(&f, &frame), "another build");
+	map.inode = 2;
+	check_int(tally_maps_add(f.maps, 43, 0, &map), 0);
+	check_int(tally_symbolizer_find(f.symbolizer, 43, 0, START + 0x18, TALLY_MODE_USER, &frame),
+		  1);
+	check_str(frame.function, "foo::bar");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
 static void bad_options_are_refused(void)
 {
 	struct tally_symbolizer_opts opts = { .size = sizeof(opts), .flags = 1u << 31 };
@@ -579,6 +766,11 @@ int main(void)
 	tap_run(kernel_functions_and_modules);
 	tap_run(kernel_may_have_moved);
 	tap_run(modules_are_told_apart);
+	tap_run(code_is_named_by_the_perf_map);
+	tap_run(code_is_named_by_the_jitdump_of_its_time);
+	tap_run(kernel_code_that_comes_and_goes);
+	tap_run(kept_programs_are_found_by_build_id);
+	tap_run(build_ids_of_one_process_are_its_own);
 	tap_run(bad_options_are_refused);
 	return tap_end();
 }

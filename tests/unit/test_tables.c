@@ -313,29 +313,43 @@ static void the_folder_of_this_cpu(void)
 	fakeroot_remove(&root);
 }
 
-static void one_event_by_its_name(void)
+static int spell_whole(const struct table_event *e, void *arg)
 {
-	struct table_event e;
+	buf_printf(arg, "%s %s %s|%s|%s|%s\n", e->name, e->pmu, e->terms, e->topic, e->brief,
+		   e->details);
+	return 0;
+}
+
+/* The events of this name, in `out`. */
+static int named(const struct tally_events_opts *opts, const char *name, size_t len,
+		 struct buf *out)
+{
+	buf_reset(out);
+	return tables_each(opts, name, len, spell_whole, out, &err);
+}
+
+static void events_by_their_name(void)
+{
 	static const char name[] = "l2_rqsts.Miss:u";
+	struct buf out = { 0 };
 
 	setup_arch();
 	struct tally_events_opts opts = opts_of("/t");
-	require(tables_find(&opts, NULL, name, 13, &e, &err) == 1);
-	check_str(e.name, "L2_RQSTS.MISS");
-	check_str(e.pmu, "cpu");
-	check_str(e.terms, "event=0x24,umask=0x3f");
-	check_str(e.topic, "cache");
-	check_str(e.brief, "");
-	table_event_done(&e);
-	require(tables_find(&opts, "uncore_cbox", name, 13, &e, &err) == 1);
-	check_str(e.terms, "event=1");
-	table_event_done(&e);
-	check_int(tables_find(&opts, "cpu_atom", name, 13, &e, &err), 0);
-	check_int(tables_find(&opts, NULL, name, 12, &e, &err), 0);
-	check_int(tables_find(&opts, NULL, name, 0, &e, &err), 0);
-	check_int(tables_find(&opts, NULL, "IPC", 3, &e, &err), 0);
+	check_int(named(&opts, name, 13, &out), 0);
+	check_str(buf_text(&out), "L2_RQSTS.MISS cpu event=0x24,umask=0x3f|cache||\n"
+				  "L2_RQSTS.MISS uncore_cbox event=1|uncore||\n");
+	const struct {
+		const char *name;
+		size_t len;
+	} none[] = { { name, 12 }, { "IPC", 3 } };
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		check_int(named(&opts, none[i].name, none[i].len, &out), 0);
+		check_str(buf_text(&out), "");
+	}
 	opts.tables = NULL;
-	check_int(tables_find(&opts, NULL, name, 13, &e, &err), 0);
+	check_int(named(&opts, name, 13, &out), 0);
+	check_str(buf_text(&out), "");
+	buf_done(&out);
 	fakeroot_remove(&root);
 }
 
@@ -344,7 +358,6 @@ static void standard_events_of_an_architecture(void)
 {
 	static const char *const places[] = { "/t", "/t/arm/neoverse-n1", "/t/arm/neoverse-n1/" };
 	struct buf out = { 0 };
-	struct table_event e;
 
 	setup_arch();
 	fakeroot_file(&root, "/sys/devices/system/cpu/cpu0/regs/identification/midr_el1",
@@ -355,14 +368,11 @@ static void standard_events_of_an_architecture(void)
 		check_int(tables_each(&opts, NULL, 0, spell, &out, &err), 0);
 		check_str(buf_text(&out), "SW_INCR cpu event=0,umask=7\nl1d cpu event=4\n"
 					  "IMP cpu event=0x100\n");
-		require(tables_find(&opts, NULL, "sw_incr", 7, &e, &err) == 1);
-		check_str(e.brief, "Instruction executed");
-		table_event_done(&e);
-		require(tables_find(&opts, NULL, "L1D", 3, &e, &err) == 1);
-		check_str(e.brief, "Own words");
-		check_str(e.details, "Level 1");
-		check_str(e.pmu, "cpu");
-		table_event_done(&e);
+		check_int(named(&opts, "sw_incr", 7, &out), 0);
+		check_has(buf_text(&out), "|Instruction executed|");
+		check_int(named(&opts, "L1D", 3, &out), 0);
+		check_has(buf_text(&out), "l1d cpu event=4|");
+		check_has(buf_text(&out), "|Own words|Level 1\n");
 	}
 	buf_done(&out);
 	fakeroot_remove(&root);
@@ -468,7 +478,7 @@ int main(void)
 	tap_run(what_else_a_row_tells);
 	tap_run(scales);
 	tap_run(the_folder_of_this_cpu);
-	tap_run(one_event_by_its_name);
+	tap_run(events_by_their_name);
 	tap_run(standard_events_of_an_architecture);
 	tap_run(metrics);
 	tap_run(a_visit_that_ends_early);

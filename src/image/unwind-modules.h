@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* The modules whose unwind tables are in use. Each is read when an address in it is first met. */
+#ifndef IMAGE_UNWIND_MODULES_H
+#define IMAGE_UNWIND_MODULES_H
+
+#include <tally/maps.h>
+
+#include "image/build-id.h"
+#include "image/texts.h"
+#include "image/unwind-arch.h"
+#include "image/unwind-table.h"
+
+struct unwind_module {
+	const char *path;
+	struct unwind_table table;
+	uint64_t broken;   /* stacks that ended in it */
+	char trouble[192]; /* why it has no rules; "": it has */
+};
+
+/* Zeroed, but for the first three, is empty. */
+struct unwind_modules {
+	const char *root, *symfs;
+	uint16_t machine; /* EM_* */
+	VEC(struct unwind_module *) list;
+	VEC(uint32_t) by_mapping; /* index + 1 */
+	struct map64 by_file;     /* likewise, by a hash of path and inode */
+	struct texts texts;
+	struct map64 by_path; /* index in texts: build + 1 */
+	VEC(struct build_id) builds;
+};
+
+/* -ENOMEM. */
+int unwind_modules_build_id(struct unwind_modules *m, const char *path, const uint8_t *id,
+			    uint32_t id_len);
+
+/*
+ * The rules at an address in mapping number `mapping`, which is `map`, of process `pid`; NULL: none are
+ * known. -ENOMEM.
+ */
+int unwind_modules_rules(struct unwind_modules *m, const struct unwind_arch *arch, int32_t pid,
+			 uint32_t mapping, const struct tally_mapping *map, uint64_t address,
+			 const struct unwind_rules **rules);
+
+/* Notes that a stack ended in a mapping; its module, UINT32_MAX: it has none. */
+uint32_t unwind_modules_broken(struct unwind_modules *m, uint32_t mapping);
+
+void unwind_modules_done(struct unwind_modules *m);
+
+#endif

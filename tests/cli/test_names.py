@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The names of code: of programs in containers, of deleted and of stripped ones, and of code that programs
+make while they run. What is right is known by the programs, which were written here; perf has its say too."""
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from tapcli import has, main, need, run, same, scratch, skip, tally, test
+
+JIT = os.environ.get("JIT", "jit-is-not-built")
+
+SPIN = """
+#include <stdlib.h>
+#include <time.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) static void spin_inner(unsigned long n) { while (n--) sink += n; }
+__attribute__((noinline)) static void spin_outer(void) { spin_inner(1000000); sink++; }
+int main(int argc, char **argv)
+{
+	while (argc < 2 || clock() < atof(argv[1]) * CLOCKS_PER_SEC)
+		spin_outer();
+}
+"""
+
+
+def build(folder, name, *flags):
+    """A program that spins in spin_inner, called by spin_outer, for ever or so many seconds."""
+    need("gcc")
+    source, path = os.path.join(folder, "spin.c"), os.path.join(folder, name)
+    with open(source, "w") as f:
+        f.write(SPIN)
+    done = run("gcc", "-O1", "-g", "-fno-omit-frame-pointer", *flags, "-o", path, source)
+    same(done.returncode, 0, done.stderr)
+    return path
+
+
+def record(path, *words, cache=None, **more):
+    env = dict(os.environ, XDG_CACHE_HOME=cache or os.path.join(os.path.dirname(path), "cache"))
+    done = tally("record", "-q", "-F", "1000", "-o", path, *words, env=env, **more)
+    same(done.returncode, 0, done.stderr)
+
+
+def functions(path, *words, cache=None):
+    """How many samples each function has, by script, whose names are those of report."""
+    env = dict(os.environ, XDG_CACHE_HOME=cache or os.path.join(os.path.dirname(path), "cache"))
+    done = tally("script", "-i", path, "-F", "ip,sym,dso", *words, env=env)
+    same(done.returncode, 0, done.stderr)
+    found = {}
+    for line in done.stdout.splitlines():
+        m = re.match(r"\s*[0-9a-f]+ (.*) \(([^()]*(?:\(deleted\))?)\)$", line)
+        if m:
+            found[m[1]] = found.get(m[1], 0) + 1
+    return found
+
+
+def mostly(found, name):
+    """Nearly all samples of a program that does nothing else."""
+    assert found.get(name, 0) > 0.8 * sum(found.values()), f"{name} is not in most of {found}"
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(x) for x in f.read().split()]
+
+
+def named(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+class Container:
+    """A copy of a program, /mnt/NAME, in its own mount, pid and user namespaces; /tmp and /mnt are its own."""
+
+    def __init__(self, program, name, *words):
+        need("unshare")
+        script = " && ".join(("mount -t tmpfs none /mnt", f"cat {program} > /mnt/{name}", f"chmod +x /mnt/{name}",
+                              "mount -t tmpfs none /tmp", " ".join(("exec", f"/mnt/{name}") + words)))
+        self.process = subprocess.Popen(
+            ["unshare", "--mount", "--pid", "--user", "--map-root-user", "--fork", "--mount-proc", "sh", "-c",
+             script], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.pid = None
+        for _ in range(500):
+            if self.process.poll() is not None:
+                skip("no container can be made here: " + self.process.stderr.read().strip())
+            self.pid = next((pid for pid in self.below() if named(pid) == name), None)
+            if self.pid:
+                break
+            time.sleep(0.01)
+        assert self.pid, f"{name} does not start"
+
+    def below(self):
+        pids = [self.process.pid]
+        for pid in pids:
+            try:
+                pids += children(pid)
+            except OSError:
+                pass
+        return pids
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+
+
+@test
+def a_program_in_a_container_has_the_names_that_it_has_outside():
+    with scratch() as folder:
+        path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
+        prog = build(folder, "spin")
+        with Container(prog, "boxed") as box:
+            record(path, "-p", box.pid, "--duration", "0.5", cache=cache)
+            mostly(functions(path, cache=cache), "spin_inner")
+            mostly(functions(path, cache="/nonexistent"), "spin_inner")
+        assert not os.path.exists("/mnt/boxed"), "the program is outside, too"
+        mostly(functions(path, cache=cache), "spin_inner")
+        # Without what the recording kept nothing tells, and that is said.
+        mostly(functions(path, cache="/nonexistent"), "[unknown]")
+        done = tally("report", "-i", path, env=dict(os.environ, XDG_CACHE_HOME="/nonexistent"))
+        has(done.stderr + done.stdout, "boxed")
+
+
+@test
+def code_that_a_container_makes_has_its_names_when_that_is_gone():
+    with scratch() as folder:
+        for mode in "map", "dump":
+            path, cache = os.path.join(folder, mode), os.path.join(folder, "cache")
+            with Container(JIT, "maker", mode, "30", "/mnt") as box:
+                record(path, "-p", box.pid, "--duration", "0.5", cache=cache)
+                mostly(functions(path, cache="/nonexistent"), "made_first")
+            mostly(functions(path, cache=cache), "made_first")
+            found = functions(path, cache="/nonexistent")
+            assert "made_first" not in found, f"nothing should know it: {found}"
+
+
+@test
+def two_containers_have_their_own_file_of_one_path():
+    with scratch() as folder:
+        path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
+        one = build(folder, "one")
+        with open(os.path.join(folder, "spin.c")) as f:
+            text = f.read()
+        with open(os.path.join(folder, "other.c"), "w") as f:
+            # Of other code at the same addresses, but by names.
+            f.write(text.replace("spin_inner", "other_inner").replace("spin_outer", "other_outer"))
+        same(run("gcc", "-O1", "-g", "-o", os.path.join(folder, "other"), os.path.join(folder, "other.c")).returncode,
+             0)
+        with Container(one, "boxed"), Container(os.path.join(folder, "other"), "boxed"):
+            record(path, "-a", "--duration", "0.7", cache=cache)
+        found = functions(path, "-c", "boxed", cache=cache)
+        assert found.get("spin_inner", 0) > 20 and found.get("other_inner", 0) > 20, f"{found}"
+        assert found.get("[unknown]", 0) < 0.1 * sum(found.values()), f"{found}"
+        # perf may not know better, but must read the file.
+        if run("perf", "--version").returncode == 0:
+            done = run("perf", "report", "-i", path, "--stdio")
+            same(done.returncode, 0, done.stderr)
+            has(done.stdout, "boxed")
+
+
+@test
+def a_deleted_program_has_its_names_while_it_runs_and_after():
+    with scratch() as folder:
+        path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
+        prog = build(folder, "spin")
+        with subprocess.Popen([prog]) as process:
+            try:
+                os.remove(prog)
+                record(path, "-p", process.pid, "--duration", "0.4", cache=cache)
+                mostly(functions(path, cache="/nonexistent"), "spin_inner")
+            finally:
+                process.kill()
+        mostly(functions(path, cache=cache), "spin_inner")
+        mostly(functions(path, cache="/nonexistent"), "[unknown]")
+
+
+@test
+def another_build_in_the_place_of_a_program_is_not_taken_for_it():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        prog = build(folder, "spin")
+        record(path, "-N", "--", prog, "0.3")
+        mostly(functions(path), "spin_inner")
+        build(folder, "spin", "-O2", "-Wl,--build-id=0x1234")
+        mostly(functions(path), "[unknown]")
+        done = tally("report", "-i", path)
+        has(done.stdout + done.stderr, "another build")
+
+
+@test
+def a_stripped_program_has_the_names_of_its_debug_file():
+    with scratch() as folder:
+        path, prog = os.path.join(folder, "perf.data"), build(folder, "spin")
+        need("objcopy")
+        os.mkdir(os.path.join(folder, ".debug"))
+        for words in (("--only-keep-debug", prog, os.path.join(folder, "spin.debug")),
+                      ("--strip-all", f"--add-gnu-debuglink={folder}/spin.debug", prog)):
+            same(run("objcopy", *words).returncode, 0)
+        record(path, "--", prog, "0.3")
+        mostly(functions(path), "spin_inner")
+        os.rename(os.path.join(folder, "spin.debug"), os.path.join(folder, ".debug", "spin.debug"))
+        mostly(functions(path), "spin_inner")
+        os.remove(os.path.join(folder, ".debug", "spin.debug"))
+        mostly(functions(path), "[unknown]")
+        done = tally("report", "-i", path)
+        has(done.stdout + done.stderr, "-dbgsym")
+
+
+@test
+def code_that_is_replaced_has_the_name_of_its_time():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        record(path, "--", JIT, "dump", "0.6", folder)
+        done = tally("script", "-i", path, "-F", "time,ip,sym")
+        names = [line.split()[-1] for line in done.stdout.splitlines() if "made_" in line]
+        first, second = names.count("made_first"), names.count("made_second")
+        assert first > 50 and second > 50, f"{first} and {second} samples"
+        same(names, ["made_first"] * first + ["made_second"] * second, "the order")
+        # The report counts the same ones.
+        found = functions(path)
+        same((found["made_first"], found["made_second"]), (first, second))
+
+
+@test
+def a_perf_map_names_code_as_perf_reads_it():
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        record(path, "--", JIT, "map", "0.6", folder)
+        found = functions(path)
+        assert found.get("made_first", 0) > 50 and found.get("made_second", 0) > 50, f"{found}"
+        need("perf")
+        fields = "ip,sym,dso"
+        same(tally("script", "-i", path, "-F", fields).stdout, run("perf", "script", "-i", path, "-F", fields).stdout,
+             "what script prints")
+
+
+NODE = """
+function hotNamed(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) * i % 7; return s }
+const end = Date.now() + 800; let x = 0; while (Date.now() < end) x += hotNamed(20000);
+"""
+
+
+@test
+def node_tells_of_its_code_in_both_ways():
+    need("node")
+    with scratch() as folder:
+        script = os.path.join(folder, "hot.js")
+        with open(script, "w") as f:
+            f.write(NODE)
+        for flag in "--perf-basic-prof", "--perf-prof":
+            path = os.path.join(folder, flag)
+            record(path, "--", "node", flag, script, cwd=folder)
+            found = functions(path, "-c", "node")
+            hot = sum(count for name, count in found.items() if "hotNamed" in name)
+            assert hot > 0.5 * sum(found.values()), f"{flag}: {hot} of {found}"
+
+
+def perf_maps():
+    return set(glob.glob("/tmp/perf-*.map"))
+
+
+if __name__ == "__main__":
+    before = perf_maps()
+    status = main()
+    for left in perf_maps() - before:
+        os.remove(left)
+    sys.exit(status)

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Stacks from registers and a copy of the stack: all frames are those of libdw and of libunwind, where these two
+agree, on recordings of programs in C, C++, Rust and Python; and what is unwound while recording is the same."""
+import functools
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+from tapcli import main, need, run, same, scratch, skip, tally, test
+
+PROGRAMS = pathlib.Path(os.environ["SOURCE"]) / "tests/programs"
+FOLDER = tempfile.TemporaryDirectory(prefix="tally-test-")
+
+PYTHON = """
+import json, re, sys, time
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+class Odd:
+    def __lt__(self, other): return fib(6) > 3
+end = time.time() + float(sys.argv[1])
+while time.time() < end:
+    fib(12); json.dumps([{"a": i} for i in range(300)]); re.sub("a+b", "c", "aaab" * 300); sorted(Odd() for _ in range(50))
+"""
+
+
+def unwinder(name):
+    path = os.environ.get("UNWIND_" + name.upper(), "")
+    return path or skip(f"{name} is not installed")
+
+
+@functools.cache
+def program(kind):
+    """How to run a program whose stacks are known to be hard; what is missing skips the test."""
+    where = f"{FOLDER.name}/{kind}"
+    compilers = {
+        "c": ["cc", "-O2", "-g", "-pthread", "-o", where, PROGRAMS / "stacks.c"],
+        "c++": ["g++", "-O2", "-g", "-pthread", "-o", where, PROGRAMS / "stacks.cc"],
+        "rust": ["rustc", "-O", "-o", where, PROGRAMS / "stacks.rs"],
+    }
+    if kind == "python":
+        return [sys.executable, "-c", PYTHON]
+    if not shutil.which(compilers[kind][0]):
+        return None
+    done = run(*compilers[kind], timeout=120)
+    same(done.returncode, 0, f"the compiler's status ({done.stderr})")
+    return [where]
+
+
+@functools.cache
+def recording(kind):
+    """With copies of the stack that hold all but very deep ones."""
+    argv = program(kind)
+    if not argv:
+        return None
+    path = f"{FOLDER.name}/{kind}.data"
+    done = tally("record", "-q", "-F", "499", "--call-graph", "dwarf,16384", "--keep-stacks", "-o", path, "--",
+                 *argv, "2")
+    same(done.returncode, 0, f"the status of record ({done.stderr})")
+    return path
+
+
+def stacks_of(name, path):
+    """By thread and time: the addresses, and how the stack ends."""
+    lines = run(unwinder(name), path).stdout.splitlines()
+    assert lines, f"{name} unwinds nothing"
+    return {tuple(line.split()[:2]): tuple(line.split()[2:]) for line in lines}
+
+
+def frames_are_the_referees(kind):
+    path = recording(kind) or skip(f"there is no compiler of {kind} here")
+    ours, one, other = (stacks_of(name, path) for name in ("tally", "libdw", "libunwind"))
+    agreed = {key: one[key] for key in one if key in other and one[key][0] == other[key][0]}
+    assert len(agreed) > 0.9 * len(ours), f"the referees agree on {len(agreed)} of {len(ours)} stacks only"
+    for key, (frames, _) in agreed.items():
+        same(ours[key][0], frames, f"the stack of thread {key[0]} at {key[1]} in {kind}")
+
+
+def stacks_are_whole(kind):
+    path = recording(kind) or skip(f"there is no compiler of {kind} here")
+    ends = [end for _, end in stacks_of("tally", path).values()]
+    whole, cut = ends.count("whole"), ends.count("cut")
+    assert whole >= 0.995 * (len(ends) - cut), f"{whole} of {len(ends)} stacks are whole, {cut} are cut"
+
+
+@test
+def frames_of_c_with_recursion_and_signal_handlers_are_the_referees():
+    frames_are_the_referees("c")
+    stacks_are_whole("c")
+
+
+@test
+def frames_of_cplusplus_with_exceptions_are_the_referees():
+    frames_are_the_referees("c++")
+    stacks_are_whole("c++")
+
+
+@test
+def frames_of_rust_are_the_referees():
+    frames_are_the_referees("rust")
+    stacks_are_whole("rust")
+
+
+@test
+def frames_of_python_are_the_referees():
+    frames_are_the_referees("python")
+    stacks_are_whole("python")
+
+
+def script(path):
+    return tally("script", "-i", path, "-F", "tid,time,ip,sym").stdout
+
+
+@test
+def script_unwinds_the_copies_of_a_file_of_perf():
+    need("perf")
+    argv = program("c") or skip("there is no C compiler here")
+    with scratch() as folder:
+        path = f"{folder}/data"
+        done = run("perf", "record", "-q", "-F", "499", "--call-graph", "dwarf", "-o", path, *argv, "1")
+        if done.returncode:
+            skip(f"perf cannot record here: {done.stderr.strip()}")
+        starts = ("_start", "clone", "clone3", "__clone3")
+        stacks = [s.splitlines() for s in script(path).split("\n\n") if s.strip()]
+        users = [s for s in stacks if len(s) > 1]
+        whole = sum(s[-1].split()[-1] in starts for s in users)
+        cut = len([e for _, e in stacks_of("tally", path).values() if e == "cut"])
+        assert whole and whole >= 0.98 * (len(users) - cut), f"{whole} of {len(users)} stacks begin at a start, {cut} are cut"
+
+
+@test
+def what_is_unwound_while_recording_is_smaller_and_whole():
+    argv = program("c++") or skip("there is no C++ compiler here")
+    with scratch() as folder:
+        sizes = {}
+        for option in ("--keep-stacks", "--no-keep-stacks"):
+            path = f"{folder}/{option}"
+            done = tally("record", "-F", "499", "--call-graph", "dwarf", option, "-o", path, "--", *argv, "1")
+            same(done.returncode, 0, f"the status of record ({done.stderr})")
+            samples = int(re.search(r"(\d+) samples", done.stderr).group(1))
+            sizes[option] = os.path.getsize(path) / samples
+            text = tally("report", "-i", path).stdout
+            whole, all_ = map(int, re.search(r"# (\d+) of (\d+) user stacks are whole", text).groups())
+            assert whole >= 0.98 * all_, f"{whole} of {all_} stacks are whole"
+        assert sizes["--no-keep-stacks"] < sizes["--keep-stacks"] / 10, f"bytes a sample: {sizes}"
+
+
+@test
+def a_sample_tells_what_became_of_its_stack():
+    argv = program("c") or skip("there is no C compiler here")
+    with scratch() as folder:
+        path = f"{folder}/data"
+        tally("record", "-q", "-F", "499", "--call-graph", "dwarf,4096", "-o", path, "--", *argv, "1")
+        kinds = {"whole": 0, "cut": 0, "kept": 0, "other": 0}
+        for line in tally("script", "-D", "-i", path).stdout.splitlines():
+            if "]: SAMPLE " not in line:
+                continue
+            chain = re.search(r"chain=\[([^]]*)\]", line).group(1).split()
+            abi, length = re.search(r"regs_user=\{abi=(\d).* stack_len=(\d+)", line).groups()
+            marks = chain.count('"user"')
+            if (abi, length) == ("0", "0") and marks == 1 and chain[-1] != '"user"':
+                kinds["whole"] += 1
+            elif (abi, length) == ("2", "0") and marks == 2 and chain[-1] == '"user"':
+                kinds["cut"] += 1
+            elif (abi, length) == ("2", "4096") and not marks:
+                kinds["kept"] += 1
+            else:
+                kinds["other"] += 1
+        assert kinds["whole"] and kinds["cut"] and not kinds["other"], kinds
+
+
+@test
+def perf_reads_an_unwound_recording():
+    need("perf")
+    argv = program("c") or skip("there is no C compiler here")
+    with scratch() as folder:
+        path = f"{folder}/data"
+        tally("record", "-q", "-F", "499", "--call-graph", "dwarf", "-o", path, "--", *argv, "1")
+        perf = run("perf", "script", "--no-inline", "-i", path, "-F", "tid,time,ip").stdout
+        ours = tally("script", "-i", path, "-F", "tid,time,ip").stdout
+        words = [[line.split() for line in text.splitlines() if line.strip()] for text in (perf, ours)]
+        same(words[0], words[1], "perf's stacks")
+
+
+@test
+def g_tries_out_how_call_graphs_are_found_and_says_so():
+    argv = program("c") or skip("there is no C compiler here")
+    with scratch() as folder:
+        path = f"{folder}/data"
+        for words, how in (("-g",), None), (("--call-graph", "fp"), "fp"):
+            done = tally("record", *words, "-o", path, "--", *argv, "0.3")
+            same(done.returncode, 0, f"the status of record ({done.stderr})")
+            said = re.search(r"--call-graph (fp|dwarf)\): in a trial frame pointers found (\d+) of (\d+)", done.stderr)
+            assert bool(said) == (how is None), done.stderr
+            if said:
+                whole, all_ = int(said.group(2)), int(said.group(3))
+                same(said.group(1), "fp" if whole >= 0.95 * all_ else "dwarf", f"the choice for {whole} of {all_}")
+                with_stacks = "stack_len=" in tally("script", "-D", "-i", path).stdout
+                same(with_stacks, said.group(1) == "dwarf", "whether samples have room for a stack")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
