@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,30 +23,6 @@
 #define NO_PMU_MEND                                                                         \
 	"give the virtual machine a PMU (libvirt: <features><pmu state='on'/></features>; " \
 	"QEMU: -cpu host,pmu=on; clouds: a bare-metal size)"
-
-#define SET_TEXT(text, fmt)                                 \
-	do {                                                \
-		va_list ap;                                 \
-		va_start(ap, fmt);                          \
-		vsnprintf((text), sizeof(text), (fmt), ap); \
-		va_end(ap);                                 \
-	} while (0)
-
-void selftest_found(struct selftest *s, enum tally_selftest_state state, const char *value, ...)
-{
-	s->state = state;
-	SET_TEXT(s->value, value);
-}
-
-void selftest_means(struct selftest *s, const char *meaning, ...)
-{
-	SET_TEXT(s->meaning, meaning);
-}
-
-void selftest_mend(struct selftest *s, const char *how, ...)
-{
-	SET_TEXT(s->mend, how);
-}
 
 /* A trial that could not be made. */
 void selftest_not_tried(struct selftest *s, int code)

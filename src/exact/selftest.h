@@ -7,6 +7,7 @@
 #define EXACT_SELFTEST_H
 
 #include <sched.h>
+#include <stdio.h>
 
 #include <tally/selftest.h>
 #include <tally/system.h>
@@ -71,14 +72,17 @@ struct selftest {
 	void *arg;
 	/* The finding in the making. */
 	uint32_t state;
-	char value[160], meaning[512], mend[512];
+	char value[160], meaning[512], mend[TALLY_ERROR_TEXT];
 };
 
-/* A finding: what was found, what follows, what to do. */
-TALLY_PRINTF(3, 4)
-void selftest_found(struct selftest *s, enum tally_selftest_state state, const char *value, ...);
-TALLY_PRINTF(2, 3) void selftest_means(struct selftest *s, const char *meaning, ...);
-TALLY_PRINTF(2, 3) void selftest_mend(struct selftest *s, const char *how, ...);
+/* A finding, each a format with what goes into it: what was found, what follows, what to do. */
+#define selftest_found(s, found, ...)                                  \
+	do {                                                           \
+		(s)->state = (found);                                  \
+		snprintf((s)->value, sizeof((s)->value), __VA_ARGS__); \
+	} while (0)
+#define selftest_means(s, ...) snprintf((s)->meaning, sizeof((s)->meaning), __VA_ARGS__)
+#define selftest_mend(s, ...)  snprintf((s)->mend, sizeof((s)->mend), __VA_ARGS__)
 /* A trial that could not be made. */
 void selftest_not_tried(struct selftest *s, int code);
 bool selftest_is_vendor(const struct selftest *s, const char *vendor);
