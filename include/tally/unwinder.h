@@ -30,6 +30,7 @@ struct tally_unwinder_opts {
 				until new returns. */
 	const char *root;    /* folder above /proc; NULL: the real one. Borrowed. */
 	const char *symfs;   /* folder in which recorded paths are looked for first. Borrowed. */
+	const char *cache;   /* as struct tally_symbolizer_opts. Borrowed. */
 };
 
 /*
@@ -45,8 +46,9 @@ TALLY_API void tally_unwinder_free(struct tally_unwinder *unwinder);
  * A build-id for a path, as tally_symbolizer_build_id(): a file with another one is not used. To be
  * called before an address in it is met. Errors: -ENOMEM. Since: 0.1
  */
-TALLY_API int tally_unwinder_build_id(struct tally_unwinder *unwinder, const char *path,
-				      const uint8_t *build_id, uint32_t build_id_len);
+TALLY_API int tally_unwinder_build_id(struct tally_unwinder *unwinder, int32_t pid,
+				      const char *path, const uint8_t *build_id,
+				      uint32_t build_id_len);
 
 /* How a stack ends. */
 enum tally_unwind_end {

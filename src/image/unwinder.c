@@ -5,6 +5,7 @@
  * look-up of its mapping, of its rules, and a few loads.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "image/cache.h"
 #include "image/maps.h"
 #include "image/unwind-arch.h"
 #include "image/unwind-expression.h"
@@ -35,6 +37,7 @@ struct tally_unwinder {
 	const struct unwind_arch *arch;
 	struct unwind_modules modules;
 	struct cached cache[1 << CACHE_BITS];
+	char cache_folder[PATH_MAX]; /* what recordings kept */
 };
 
 /* A walk at hand. */
@@ -82,6 +85,8 @@ int tally_unwinder_new(struct tally_unwinder **out, struct tally_maps *maps,
 	u->arch = arch;
 	u->modules.root = own.root;
 	u->modules.symfs = own.symfs;
+	if (own.cache || cache_folder(u->cache_folder))
+		u->modules.cache = own.cache ? own.cache : u->cache_folder;
 	u->modules.machine = arch->machine;
 	*out = u;
 	return 0;
@@ -95,10 +100,12 @@ void tally_unwinder_free(struct tally_unwinder *u)
 	free(u);
 }
 
-int tally_unwinder_build_id(struct tally_unwinder *u, const char *path, const uint8_t *build_id,
-			    uint32_t build_id_len)
+int tally_unwinder_build_id(struct tally_unwinder *u, int32_t pid, const char *path,
+			    const uint8_t *build_id, uint32_t build_id_len)
 {
-	return unwind_modules_build_id(&u->modules, path, build_id, build_id_len);
+	struct build_id id = build_id_from(build_id, build_id_len);
+
+	return builds_set(&u->modules.builds, path, pid, &id) ? 0 : -ENOMEM;
 }
 
 /* ---- rules ---- */

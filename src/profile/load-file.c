@@ -64,7 +64,7 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct file *f = arg;
 
-	if (f->unwinder && tally_unwinder_build_id(f->unwinder, name, id, id_len) == -ENOMEM)
+	if (f->unwinder && tally_unwinder_build_id(f->unwinder, pid, name, id, id_len) == -ENOMEM)
 		return -ENOMEM;
 	return tally_symbolizer_build_id(f->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
 											  : 0;

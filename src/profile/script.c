@@ -345,7 +345,7 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct script *s = arg;
 
-	if (s->unwinder && tally_unwinder_build_id(s->unwinder, name, id, id_len) == -ENOMEM)
+	if (s->unwinder && tally_unwinder_build_id(s->unwinder, pid, name, id, id_len) == -ENOMEM)
 		return -ENOMEM;
 	return tally_symbolizer_build_id(s->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
 											  : 0;
