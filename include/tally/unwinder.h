@@ -98,7 +98,8 @@ TALLY_API int tally_unwinder_walk(struct tally_unwinder *unwinder,
 				  uint32_t room, struct tally_unwound *out);
 
 /*
- * The same for a SAMPLE with REGS_USER and STACK_USER. Returns 1; 0 when it carries neither. Errors:
+ * The same for a SAMPLE with REGS_USER and, as far as it goes, STACK_USER. Returns 1; 0 when it carries no
+ * registers. Errors:
  * -EBADMSG: registers of a 32-bit program, or of another byte order; as tally_unwinder_walk(). Since: 0.1
  */
 TALLY_API int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,

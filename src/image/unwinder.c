@@ -437,7 +437,7 @@ int tally_unwinder_sample(struct tally_unwinder *u, const struct tally_record *r
 		.stack_len = s->stack_dyn_size < s->stack_len ? s->stack_dyn_size : s->stack_len,
 	};
 
-	if (rec->type != TALLY_RECORD_SAMPLE || !s->regs_user.abi || !s->stack)
+	if (rec->type != TALLY_RECORD_SAMPLE || !s->regs_user.abi)
 		return 0;
 	if (s->regs_user.abi != ABI_64 || rec->swapped)
 		return -EBADMSG;

@@ -488,7 +488,7 @@ static void copies_of_stacks_are_unwound(void)
 	/* The unwinder knows that it is whole, though no function of start code is there. */
 	check_u64(health_now().broken_chains, 0);
 	check_u64(health_now().copied_stacks, 1);
-	/* What was told by frame pointers gives way. */
+	/* What was told by frame pointers gives way to what is whole. */
 	rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x8010);
 	rec.sample.sample_type = COPIED;
 	rec.sample.stack = &word;
@@ -496,6 +496,29 @@ static void copies_of_stacks_are_unwound(void)
 	rec.sample.regs_user.abi = 2;
 	check_int(tally_loader_push(loader, &rec, 0), 0);
 	check_folded("work;u5;u4;u3 10\nwork;u5;u4;u3;k9_[k] 10\n");
+	end();
+}
+
+/* perf record -g --user-regs: the leaf keeps no frame pointer, and its caller is in the link register. */
+static void registers_mend_chains_by_frame_pointers(void)
+{
+	begin_unwinding(TALLY_UNWIND_CUT, 0);
+	world.how.frames = 2;
+	struct tally_record rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x7010, 0x1010);
+	rec.sample.sample_type = TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_REGS_USER;
+	rec.sample.regs_user.abi = 2;
+	tally_loader_push(loader, &rec, 0);
+	check_folded("work;main;u7;u4;u3 10\n");
+	check_u64(health_now().broken_chains + health_now().cut_chains, 0);
+	end();
+	/* A short copy tells three; from where both agree frame pointers go on. */
+	begin_unwinding(TALLY_UNWIND_CUT, 0);
+	rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x5010, 0x7010, 0x1010);
+	rec.sample.sample_type = COPIED;
+	rec.sample.regs_user.abi = 2;
+	tally_loader_push(loader, &rec, 0);
+	check_folded("work;main;u7;u5;u4;u3 10\n");
+	check_u64(health_now().broken_chains + health_now().cut_chains, 0);
 	end();
 }
 
@@ -748,6 +771,7 @@ int main(void)
 	tap_run(the_kernels_mappings_are_everybodys);
 	tap_run(a_chain_is_whole_when_it_reaches_the_start);
 	tap_run(copies_of_stacks_are_unwound);
+	tap_run(registers_mend_chains_by_frame_pointers);
 	tap_run(stacks_that_are_cut_or_broken_are_counted_as_such);
 	tap_run(what_was_unwound_while_recording_tells_how_it_ended);
 	tap_run(deferred_parts_are_joined_by_thread_and_cookie);
