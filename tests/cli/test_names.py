@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 """The names of code: of programs in containers, of deleted and of stripped ones, and of code that programs
 make while they run. What is right is known by the programs, which were written here; perf has its say too."""
+import ctypes
 import glob
+import http.server
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from tapcli import has, main, need, run, same, scratch, skip, tally, test
@@ -127,6 +130,11 @@ def a_program_in_a_container_has_the_names_that_it_has_outside():
             mostly(functions(path, cache="/nonexistent"), "spin_inner")
         assert not os.path.exists("/mnt/boxed"), "the program is outside, too"
         mostly(functions(path, cache=cache), "spin_inner")
+        # An archive has what was kept.
+        env = dict(os.environ, XDG_CACHE_HOME=cache)
+        same(tally("data", "pack", "-o", path + ".tar", path, env=env).returncode, 0)
+        done = tally("report", "-i", path + ".tar", env=dict(os.environ, XDG_CACHE_HOME="/nonexistent"))
+        has(done.stdout, "spin_inner")
         # Without what the recording kept nothing tells, and that is said.
         mostly(functions(path, cache="/nonexistent"), "[unknown]")
         done = tally("report", "-i", path, env=dict(os.environ, XDG_CACHE_HOME="/nonexistent"))
@@ -144,6 +152,10 @@ def code_that_a_container_makes_has_its_names_when_that_is_gone():
             mostly(functions(path, cache=cache), "made_first")
             found = functions(path, cache="/nonexistent")
             assert "made_first" not in found, f"nothing should know it: {found}"
+            env = dict(os.environ, XDG_CACHE_HOME=cache)
+            same(tally("data", "pack", "-o", path + ".tar", path, env=env).returncode, 0)
+            done = tally("report", "-i", path + ".tar", env=dict(os.environ, XDG_CACHE_HOME="/nonexistent"))
+            has(done.stdout, "made_first")
 
 
 @test
@@ -216,6 +228,55 @@ def a_stripped_program_has_the_names_of_its_debug_file():
         mostly(functions(path), "[unknown]")
         done = tally("report", "-i", path)
         has(done.stdout + done.stderr, "-dbgsym")
+
+
+class Server(http.server.BaseHTTPRequestHandler):
+    """What debuginfod(8) answers: /buildid/ID/debuginfo and /buildid/ID/executable."""
+    files = {}
+    asked = []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        body = self.files.get(self.path)
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        self.wfile.write(body or b"")
+
+    def log_message(self, *words):
+        pass
+
+
+@test
+def servers_are_asked_when_that_is_asked_for():
+    try:
+        ctypes.CDLL("libdebuginfod.so.1")
+    except OSError:
+        skip("libdebuginfod is not installed")
+    need("objcopy")
+    with scratch() as folder, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        path, prog = os.path.join(folder, "perf.data"), build(folder, "spin", "-Wl,--build-id=0x" + "ab12" * 10)
+        same(run("objcopy", "--only-keep-debug", prog, prog + ".debug").returncode, 0)
+        same(run("strip", prog).returncode, 0)
+        record(path, "--", prog, "0.3")
+        Server.files = {f"/buildid/{'ab12' * 10}/debuginfo": open(prog + ".debug", "rb").read(),
+                        f"/buildid/{'ab12' * 10}/executable": open(prog, "rb").read()}
+        env = {"DEBUGINFOD_URLS": f"http://127.0.0.1:{server.server_port}",
+               "DEBUGINFOD_CACHE_PATH": os.path.join(folder, "servers")}
+        os.environ.update(env)
+        try:
+            mostly(functions(path), "[unknown]")
+            same(Server.asked, [], "what was asked without being told to")
+            mostly(functions(path, "--debuginfod"), "spin_inner")
+            # The program too, where that is gone.
+            os.remove(prog)
+            mostly(functions(path, "--debuginfod"), "spin_inner")
+            assert any("executable" in asked for asked in Server.asked), f"{Server.asked}"
+        finally:
+            server.shutdown()
+            for name in env:
+                del os.environ[name]
 
 
 @test
