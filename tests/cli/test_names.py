@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from tapcli import has, main, need, run, same, scratch, skip, tally, test
+from tapcli import TALLY, has, main, need, run, same, scratch, skip, tally, test
 
 JIT = os.environ.get("JIT", "jit-is-not-built")
 
@@ -305,6 +305,28 @@ def a_perf_map_names_code_as_perf_reads_it():
         fields = "ip,sym,dso"
         same(tally("script", "-i", path, "-F", fields).stdout, run("perf", "script", "-i", path, "-F", fields).stdout,
              "what script prints")
+
+
+@test
+def the_kernels_names_are_kept_for_who_may_not_see_them():
+    need("setpriv")
+    if os.geteuid() != 0:
+        skip("not root: the kernel's addresses are hidden already")
+    with scratch() as folder:
+        path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
+        record(path, "--", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=30000", cache=cache)
+        for at, folders, files in os.walk(folder):
+            os.chmod(at, 0o755)
+            for name in files:
+                os.chmod(os.path.join(at, name), 0o644)
+        nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        if "0000000000000000 T _text" not in run(*nobody, "cat", "/proc/kallsyms").stdout:
+            skip("everybody may see the kernel's addresses here")
+        for where, name in (cache, "do_syscall_64"), ("/nonexistent", "0xffff"):
+            done = run(*nobody, TALLY, "report", "-i", path, "--no-call-graph",
+                       env=dict(os.environ, XDG_CACHE_HOME=where))
+            same(done.returncode, 0, done.stderr)
+            has(done.stdout, name if os.uname().machine == "x86_64" else "[k]")
 
 
 NODE = """
