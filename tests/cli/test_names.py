@@ -199,6 +199,23 @@ def a_deleted_program_has_its_names_while_it_runs_and_after():
 
 
 @test
+def a_program_in_a_memfd_has_its_names_while_it_runs_and_after():
+    with scratch() as folder:
+        path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
+        script = ("import os, sys; fd = os.memfd_create('boxed', 0); os.write(fd, open(sys.argv[1], 'rb').read());"
+                  "os.execv(f'/proc/self/fd/{fd}', ['boxed'])")
+        with subprocess.Popen([sys.executable, "-c", script, build(folder, "spin")]) as process:
+            try:
+                while "memfd" not in os.readlink(f"/proc/{process.pid}/exe"):
+                    time.sleep(0.01)
+                record(path, "-p", process.pid, "--duration", "0.4", cache=cache)
+                mostly(functions(path, cache="/nonexistent"), "spin_inner")
+            finally:
+                process.kill()
+        mostly(functions(path, cache=cache), "spin_inner")
+
+
+@test
 def another_build_in_the_place_of_a_program_is_not_taken_for_it():
     with scratch() as folder:
         path = os.path.join(folder, "perf.data")
