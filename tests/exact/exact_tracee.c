@@ -12,14 +12,16 @@
 
 static struct tally_tracee *launch(const char *program, const char *word, uint32_t flags)
 {
-	char *argv[] = { getenv(program), word ? strdup(word) : NULL, NULL };
+	char copy[32];
+	char *argv[] = { getenv(program), word ? copy : NULL, NULL };
 	struct tally_tracee *tracee = NULL;
 	struct tally_error err;
+
+	snprintf(copy, sizeof(copy), "%s", word ? word : "");
 	int r = tally_tracee_launch(&tracee, argv, TALLY_OPTS(tracee, .flags = flags), &err);
 
 	if (!check_int(r, 0))
 		printf("# %s\n", err.text);
-	free(argv[1]);
 	return tracee;
 }
 
@@ -193,7 +195,8 @@ static void calls_of_its_own_leave_no_trace(void)
 static void a_call_at_a_signal_does_not_lose_it(void)
 {
 	static const uint64_t none[6] = { 0 };
-	char *const argv[] = { getenv("HAZARDS"), strdup("handler"), NULL };
+	char word[] = "handler";
+	char *const argv[] = { getenv("HAZARDS"), word, NULL };
 	struct guest_end alone;
 	struct tally_stop stop = { 0 };
 	char text[GUEST_TEXT];
@@ -396,7 +399,8 @@ static void an_exec_by_another_thread_is_told(void)
 static void time_stamp_reads_are_trapped(void)
 {
 #if defined(__x86_64__)
-	char *argv[] = { getenv("HAZARDS"), strdup("tsc"), NULL };
+	char word[] = "tsc";
+	char *argv[] = { getenv("HAZARDS"), word, NULL };
 	struct tally_tracee *t = NULL;
 	struct tally_stop stop = { 0 };
 	struct tally_error err;
@@ -432,7 +436,8 @@ static void time_stamp_reads_are_trapped(void)
 /* Where it cannot, that is said, and nothing is started. */
 static void cpuid_is_trapped_or_refused(void)
 {
-	char *argv[] = { getenv("HAZARDS"), strdup("cpuid"), NULL };
+	char word[] = "cpuid";
+	char *argv[] = { getenv("HAZARDS"), word, NULL };
 	struct tally_tracee *t = NULL;
 	struct tally_stop stop = { 0 };
 	struct tally_error err;
@@ -464,7 +469,8 @@ static void cpuid_is_trapped_or_refused(void)
 
 static void children_of_the_callers_are_left_to_him(void)
 {
-	char *const argv[] = { getenv("HAZARDS"), strdup("fork"), NULL };
+	char word[] = "fork";
+	char *const argv[] = { getenv("HAZARDS"), word, NULL };
 	struct guest_end end;
 	int status = 0;
 	pid_t child = fork();
@@ -501,7 +507,8 @@ static void it_ends_with_its_tracer(void)
 
 static void what_cannot_be_is_refused(void)
 {
-	char *const none[] = { NULL }, *const nowhere[] = { strdup("/no/such/program"), NULL };
+	char path[] = "/no/such/program";
+	char *const none[] = { NULL }, *const nowhere[] = { path, NULL };
 	struct tally_tracee *t = NULL;
 	struct tally_stop stop;
 	struct tally_error err;
