@@ -395,6 +395,37 @@ static void an_exec_by_another_thread_is_told(void)
 	check_int(stop.value, 0);
 }
 
+/* A program that blocks everything is stopped by the signal that is kept, and by no other. */
+static void a_kept_signal_is_not_blocked(void)
+{
+	char text[GUEST_TEXT];
+	int before, file = capture_output(&before);
+	struct tally_tracee *t = launch("HAZARDS", "deaf", 0);
+	struct tally_stop stop = { 0 };
+	uint64_t mask = 0;
+
+	if (t && check_int(tally_tracee_keep(t, 16), 0)) {
+		check_int(tally_tracee_resume(t, TALLY_RESUME_RUN, 0), 0);
+		do
+			tally_tracee_wait(t, 5, &stop);
+		while (lseek(STDOUT_FILENO, 0, SEEK_END) == 0);
+		check_int(stop.kind, TALLY_STOP_NONE);
+		syscall(SYS_tgkill, tally_tracee_pid(t), tally_tracee_tid(t), SIGUSR1);
+		check_int(tally_tracee_wait(t, 20, &stop), 0);
+		check_int(stop.kind, TALLY_STOP_NONE);
+		syscall(SYS_tgkill, tally_tracee_pid(t), tally_tracee_tid(t), 16);
+		check_int(tally_tracee_wait(t, -1, &stop), 0);
+		check_int(stop.kind, TALLY_STOP_SIGNAL);
+		check_int(stop.signal, 16);
+		check_int(tally_tracee_sigmask(t, &mask), 0);
+		check(mask >> 15 & 1);
+		check_int(tally_tracee_keep(t, SIGKILL), -EINVAL);
+	}
+	tally_tracee_free(t);
+	restore_output(file, before, text);
+	check_str(text, "deaf\n");
+}
+
 /* A timestamp is what the tracer answers. */
 static void time_stamp_reads_are_trapped(void)
 {
@@ -544,6 +575,7 @@ int main(void)
 	tap_run(interrupts_and_steps_do_not_disturb_each_other);
 	tap_run(a_kill_at_any_stop_is_told);
 	tap_run(an_exec_by_another_thread_is_told);
+	tap_run(a_kept_signal_is_not_blocked);
 	tap_run(time_stamp_reads_are_trapped);
 	tap_run(cpuid_is_trapped_or_refused);
 	tap_run(children_of_the_callers_are_left_to_him);
