@@ -25,8 +25,9 @@
  *  - a signal with a handler, which stops at the handler's entry: nothing has been executed there;
  *  - SIGTRAP blocked or ignored by the program, which the kernel would unblock and reset;
  *  - a call into the vsyscall page, which the kernel emulates;
- *  - load-exclusive ... store-exclusive (arm64) and restartable sequences, rseq(2), which would never
- *    complete: they are run as a whole and told as one step that retired several instructions.
+ *  - load-exclusive ... store-exclusive (arm64) and restartable sequences, rseq(2) (x86-64, where a
+ *    store relative to FS announces them), which would never complete: they are run as a whole and told
+ *    as one step that retired several instructions.
  * The last three, CPUID, MOV SS and long REP instructions need a breakpoint in the program's code for
  * the time of one step. Where the process has threads that are not tracees of the same family
  * (tally_tracee_adopt), those could run into it; there a REP instruction is stepped through, and the

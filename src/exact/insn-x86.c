@@ -82,6 +82,7 @@ struct decode {
 	size_t len, at;
 	unsigned bits;
 	bool rex_w, operand, address; /* REX.W, 66, 67 */
+	bool fs;                      /* 64 */
 	bool rep;                     /* f2 or f3 */
 	bool repne;                   /* the last of them is f2 */
 	bool vector;                  /* VEX, EVEX or XOP */
@@ -111,9 +112,11 @@ static bool take_prefix(struct decode *d)
 	case 0x2e:
 	case 0x36:
 	case 0x3e:
-	case 0x64:
 	case 0x65:
 	case 0xf0:
+		break;
+	case 0x64:
+		d->fs = true;
 		break;
 	case 0x66:
 		d->operand = true;
@@ -341,6 +344,8 @@ static void judge_one_byte(const struct decode *d, struct insn *out)
 		out->flags |= TALLY_INSN_SYSCALL | TALLY_INSN_CARE;
 		out->how = INSN_CALL;
 	}
+	/* MOV to memory, of a register or a constant. */
+	out->announces = d->fs && (d->opcode == 0x89 || d->opcode == 0xc7) && d->modrm < 0xc0;
 	out->loads_flags = d->opcode == 0x9d || d->opcode == 0xcf;
 	if (d->opcode == 0xcc || d->opcode == 0xf1) {
 		out->flags |= TALLY_INSN_CARE;

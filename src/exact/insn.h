@@ -31,6 +31,7 @@ struct insn {
 	bool traps;       /* it is there to raise SIGTRAP: INT3, BRK */
 	bool shifts;      /* may change between 32 and 64 bits */
 	bool loads_flags; /* POPF, IRET */
+	bool announces;   /* may begin a restartable sequence: a store relative to FS */
 	bool cpuid, tsc;
 	bool relative;   /* a branch whose target is `target` from its own address */
 	uint8_t element; /* a string instruction: the bytes of a repetition */

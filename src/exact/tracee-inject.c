@@ -66,6 +66,8 @@ static int await_call(struct tally_tracee *t, uint32_t kind, struct tally_stop *
 			return r;
 		r = stop_read(t, status, stop);
 		if (t->state == TRACEE_GONE || stop->kind == TALLY_STOP_EXITING) {
+			/* For the caller, who takes it for stopped, and asks for its next stop. */
+			t->state = TRACEE_STOPPED;
 			t->has_status = true;
 			t->wait_status = status;
 			return -ESRCH;

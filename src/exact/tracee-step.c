@@ -108,25 +108,6 @@ static int clean_pushed(struct tally_tracee *t)
 	return r < 0 ? r : tally_tracee_poke(t, at, &byte, 1);
 }
 
-/* A program that sets the trap flag itself is to get its SIGTRAP: the stop stays a signal's. */
-static int after_step(struct tally_tracee *t, struct tally_stop *stop)
-{
-	bool was = t->own_trap_flag;
-	int r = 0;
-
-	count_insn(t, t->pc);
-	if (t->insn.how == INSN_PUSHF && !was)
-		r = clean_pushed(t);
-	if (r == 0 && (t->insn.flags & TALLY_INSN_CARE)) {
-		r = tracee_read_regs(t);
-		t->own_trap_flag = arch_steps_itself(&t->regs);
-		t->loaded_flags = t->insn.loads_flags;
-	}
-	if (r < 0)
-		return r;
-	return was && !t->step_over ? tell(t, stop) : end_step(t, t->pc, stop);
-}
-
 static int begin_step(struct tally_tracee *t)
 {
 	t->plan = t->insn.how == INSN_REPEAT ? PLAN_REPEAT : PLAN_STEP;
@@ -144,6 +125,27 @@ static int begin_behind(struct tally_tracee *t)
 	if (r == -EFAULT)
 		return begin_step(t);
 	return r < 0 ? r : tracee_continue(t, PTRACE_CONT, 0);
+}
+
+/* A program that sets the trap flag itself is to get its SIGTRAP: the stop stays a signal's. */
+static int after_step(struct tally_tracee *t, struct tally_stop *stop)
+{
+	bool was = t->own_trap_flag;
+	int r = t->insn.announces ? region_announced(t) : 0;
+
+	if (r != 0)
+		return r < 0 ? r : begin_behind(t);
+	count_insn(t, t->pc);
+	if (t->insn.how == INSN_PUSHF && !was)
+		r = clean_pushed(t);
+	if (r == 0 && (t->insn.flags & TALLY_INSN_CARE)) {
+		r = tracee_read_regs(t);
+		t->own_trap_flag = arch_steps_itself(&t->regs);
+		t->loaded_flags = t->insn.loads_flags;
+	}
+	if (r < 0)
+		return r;
+	return was && !t->step_over ? tell(t, stop) : end_step(t, t->pc, stop);
 }
 
 /* A breakpoint behind it tells when it has been executed. */

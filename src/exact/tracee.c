@@ -543,6 +543,9 @@ static void end_launched(struct tally_tracee *t)
 	size_t count;
 
 	kill(t->pid, SIGKILL);
+	/* One that stands in its end is not woken by that. */
+	if (t->state == TRACEE_STOPPED)
+		sys()->ptrace(PTRACE_CONT, t->tid, 0, 0);
 	while (!reap(t->pid)) {
 		if (proc_threads(&tids, &count, NULL, t->pid) == 0) {
 			for (size_t i = 0; i < count; i++)

@@ -156,8 +156,9 @@ int resume_begin(struct tally_tracee *t, int signal); /* one of them, as t->how 
 /* A stop that came: 1: it is to be told; 0: the thread goes on. */
 int step_stopped(struct tally_tracee *t, struct tally_stop *stop);
 
-/* tracee-region.c: where a region that must not be interrupted can be left. */
+/* tracee-region.c: code that must not be interrupted, planned to be run at once by breakpoints. */
 int region_begin(struct tally_tracee *t);
+int region_announced(struct tally_tracee *t);
 
 /* tracee-code.c */
 void code_forget(struct tally_tracee *t); /* all that a system call may change */

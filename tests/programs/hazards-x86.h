@@ -140,6 +140,64 @@ static int hazard_own_steps(void)
 	return own_traps != 6;
 }
 
+/*
+ * A restartable sequence that adds one, and starts again when it is interrupted: in a thread that is
+ * stopped behind each instruction, for ever. The area of rseq(2) is what FS points to.
+ */
+static struct {
+	uint32_t cpu_id_start, cpu_id;
+	uint64_t sequence;
+	uint32_t flags, pad[3];
+} area __attribute__((aligned(32)));
+uint64_t guest_added, guest_aborted;
+
+static int hazard_rseq(void)
+{
+	const uint32_t signature = 0x53053053;
+
+	guest_call3(SYS_arch_prctl, 0x1002, (long)&area, 0); /* ARCH_SET_FS */
+	if (guest_call(SYS_rseq, (long)&area, sizeof(area), 0, signature, 0, 0) < 0) {
+		guest_say("no rseq\n");
+		return 0;
+	}
+	for (int i = 0; i < 100; i++)
+		__asm__ volatile(".pushsection .data\n"
+				 "	.balign 32\n"
+				 "3:	.long 0, 0\n"
+				 "	.quad 1f, 2f - 1f, 4f\n"
+				 ".popsection\n"
+				 ".pushsection .text.unlikely, \"ax\"\n"
+				 "	.long 0x53053053\n"
+				 "4:	incq guest_aborted(%%rip)\n"
+				 "	jmp 5f\n"
+				 ".popsection\n"
+				 "5:	lea 3b(%%rip), %%rax\n"
+				 "	mov %%rax, %%fs:8\n"
+				 "1:	mov guest_added(%%rip), %%rdx\n"
+				 "	test %%rdx, %%rdx\n"
+				 "	js 6f\n"
+				 "	inc %%rdx\n"
+				 "	mov %%rdx, guest_added(%%rip)\n"
+				 "2:	nop\n"
+				 "6:\n" ::
+					 : "rax", "rdx", "memory", "cc");
+	guest_say_hex("added ", guest_added);
+	return guest_added != 100;
+}
+
+/* Not the same in any two runs, unless somebody answers instead. */
+static int hazard_tsc(void)
+{
+	uint32_t low, high;
+
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	int right = low == 0x1234 && high == 0x5678;
+	__asm__ volatile("rdtscp" : "=a"(low), "=d"(high)::"rcx");
+	right &= low == 0x1234 && high == 0x5678;
+	guest_say(right ? "answered\n" : "the CPU's\n");
+	return 0;
+}
+
 static void skip_breakpoint(void *context)
 {
 }
@@ -147,6 +205,7 @@ static void skip_breakpoint(void *context)
 #define HAZARDS_OF_MACHINE                                                                     \
 	{ "pushf", hazard_pushf }, { "cpuid", hazard_cpuid }, { "movss", hazard_movss },       \
 		{ "syscall", hazard_syscall }, { "rep", hazard_rep }, { "iret", hazard_iret }, \
-		{ "vsyscall", hazard_vsyscall }, { "own-steps", hazard_own_steps },
+		{ "vsyscall", hazard_vsyscall }, { "own-steps", hazard_own_steps },            \
+		{ "tsc", hazard_tsc }, { "rseq", hazard_rseq },
 
 #endif

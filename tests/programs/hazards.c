@@ -253,6 +253,55 @@ static int hazard_restart(void)
 	return result != -4 || again != child || handled != 2;
 }
 
+#define THREADS 16
+
+static char stacks[THREADS][4096] __attribute__((aligned(64)));
+static int threads_done;
+
+static void in_thread(void)
+{
+	spin(30);
+	__atomic_fetch_add(&threads_done, 1, __ATOMIC_SEQ_CST);
+}
+
+static int hazard_threads(void)
+{
+	struct {
+		long seconds, nanoseconds;
+	} pause = { 0, 1000000 };
+
+	for (int i = 0; i < THREADS; i++) /* VM FS FILES SIGHAND THREAD */
+		guest_clone(0x10f00, stacks[i] + sizeof(stacks[i]), in_thread);
+	while (__atomic_load_n(&threads_done, __ATOMIC_SEQ_CST) < THREADS)
+		guest_call3(SYS_nanosleep, (long)&pause, 0, 0);
+	guest_say_hex("threads ", (uint64_t)threads_done);
+	return 0;
+}
+
+static void say_cpus(void)
+{
+	uint64_t cpus[16] = { 0 };
+
+	guest_say_hex("bytes ",
+		      (uint64_t)guest_call3(SYS_sched_getaffinity, 0, sizeof(cpus), (long)cpus));
+	guest_say_hex("cpus ", cpus[0]);
+}
+
+/* What it is told of its CPUs, and asks for, is as without a tracer. */
+static int hazard_cpus(void)
+{
+	uint64_t first[16] = { 1 }, none[16] = { 0 };
+
+	say_cpus();
+	guest_say_hex("set ",
+		      (uint64_t)guest_call3(SYS_sched_setaffinity, 0, sizeof(first), (long)first));
+	say_cpus();
+	guest_say_hex("none ",
+		      (uint64_t)guest_call3(SYS_sched_setaffinity, 0, sizeof(none), (long)none));
+	guest_say_hex("fault ", (uint64_t)guest_call3(SYS_sched_setaffinity, 0, sizeof(none), 8));
+	return 0;
+}
+
 static const struct hazard {
 	const char *name;
 	int (*run)(void);
@@ -270,6 +319,8 @@ static const struct hazard {
 	{ "exec-thread", hazard_exec_thread },
 	{ "after-exec", hazard_after_exec },
 	{ "restart", hazard_restart },
+	{ "threads", hazard_threads },
+	{ "cpus", hazard_cpus },
 	{ "killed", hazard_killed },
 	{ "fault", hazard_fault },
 };
