@@ -15,7 +15,8 @@ import tempfile
 
 TOP = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 CC = os.environ.get("CC", "cc")
-TESTS = [["timer_plan"], ["calibration"], ["clock"], ["timer"], ["timer_random", "20000"]]
+TESTS = [["timer_plan"], ["calibration"], ["clock"], ["timer"], ["timer_points"], ["timer_faults"],
+         ["timer_random", "20000"]]
 ENGINE = ["calibration", "clock", "clock-sim", "point", "sim", "timer", "timer-next", "timer-plan"]
 BASE = ["base/error", "base/proc", "base/buf", "base/vec", "base/system", "base/sys", "base/sys-table", "event/cpu"]
 

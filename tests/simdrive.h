@@ -89,6 +89,16 @@ static inline const struct tally_timer_outcome *simdrive_go(struct simdrive *d)
 	return tally_timer_outcome(d->timer);
 }
 
+/* Makes a request of `ticks` from now on. False: it was refused. */
+static inline bool simdrive_begin(struct simdrive *d, uint32_t kind, uint32_t flags, uint64_t ticks)
+{
+	struct tally_timer_request request = {
+		.size = sizeof(request), .flags = flags, .kind = kind, .ticks = ticks
+	};
+
+	return tally_timer_request(d->timer, &request, &d->err) == 0;
+}
+
 /* Makes a request and drives it to its end; NULL: it was refused. */
 static inline const struct tally_timer_outcome *simdrive_ask(struct simdrive *d,
 							     const struct tally_timer_request *wish)

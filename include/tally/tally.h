@@ -30,6 +30,7 @@
  *	timer.h     stops at exact points of an execution
  *	run.h       a command, run to such a point or counted to its end
  *	calibration.h  how late a machine's interrupts come
+ *	selftest.h  whether counters are honest
  *	sim.h       a thread that only exists in memory, to try out loops around timers
  */
 #ifndef TALLY_TALLY_H
@@ -55,6 +56,7 @@
 #include <tally/ring.h>
 #include <tally/run.h>
 #include <tally/sampler.h>
+#include <tally/selftest.h>
 #include <tally/signal.h>
 #include <tally/sim.h>
 #include <tally/system.h>

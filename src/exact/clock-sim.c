@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "exact/clock.h"
 #include "exact/sim.h"
 
 #define PPM        1000000u
@@ -27,20 +28,6 @@ uint64_t sim_draw(struct tally_sim *sim, uint32_t ppm)
 	/* Evenly spread around the mean, which is as good as any other distribution here. */
 	return ppm ? sim->counts.executed + 1 + sim_random(sim, 2 * (uint64_t)PPM / ppm)
 		   : UINT64_MAX;
-}
-
-static uint32_t ticks_of(const struct tally_sim *sim, const struct tally_retired *retired)
-{
-	switch (sim->opts.ticks) {
-	case TALLY_TICKS_CONDITIONAL:
-		return retired->conditional;
-	case TALLY_TICKS_TAKEN:
-		return retired->taken;
-	case TALLY_TICKS_BRANCHES:
-		return retired->branches;
-	default:
-		return retired->instructions;
-	}
 }
 
 /* Sets `next_alarm`, so that the usual instruction compares one number. */
@@ -113,7 +100,7 @@ static void send_foreign(struct tally_sim *sim)
 
 void sim_retired(struct tally_sim *sim, const struct tally_retired *retired)
 {
-	uint32_t ticks = ticks_of(sim, retired);
+	uint64_t ticks = clock_ticks_retired(sim->opts.ticks, retired);
 
 	sim->counts.executed++;
 	sim->counts.ticks += ticks;
@@ -226,7 +213,7 @@ static int sim_stepped(void *self, const struct tally_stop *stop)
 	struct tally_sim *sim = self;
 
 	if (sim->opts.flags & TALLY_SIM_STEP_ONLY)
-		sim->counted += ticks_of(sim, &stop->retired);
+		sim->counted += clock_ticks_retired(sim->opts.ticks, &stop->retired);
 	return 0;
 }
 

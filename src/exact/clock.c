@@ -58,6 +58,20 @@ uint32_t clock_epoch(const struct tally_clock *clock)
 	return clock->epoch;
 }
 
+uint64_t clock_ticks_retired(uint32_t ticks, const struct tally_retired *retired)
+{
+	switch (ticks) {
+	case TALLY_TICKS_CONDITIONAL:
+		return retired->conditional;
+	case TALLY_TICKS_TAKEN:
+		return retired->taken;
+	case TALLY_TICKS_BRANCHES:
+		return retired->branches;
+	default:
+		return retired->instructions;
+	}
+}
+
 /* What a backend cannot say of itself: NULL when it is sound. */
 static const char *about_fault(const struct tally_clock_about *about)
 {

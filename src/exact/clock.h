@@ -11,4 +11,7 @@
  */
 uint32_t clock_epoch(const struct tally_clock *clock);
 
+/* How many ticks of a semantics a step was. OTHER, and what is unknown: all that it retired. */
+uint64_t clock_ticks_retired(uint32_t ticks, const struct tally_retired *retired);
+
 #endif

@@ -242,20 +242,6 @@ int tally_timer_request(struct tally_timer *timer, const struct tally_timer_requ
 	return 0;
 }
 
-static uint64_t ticks_retired(uint32_t semantics, const struct tally_retired *retired)
-{
-	switch (semantics) {
-	case TALLY_TICKS_CONDITIONAL:
-		return retired->conditional;
-	case TALLY_TICKS_TAKEN:
-		return retired->taken;
-	case TALLY_TICKS_BRANCHES:
-		return retired->branches;
-	default:
-		return retired->instructions;
-	}
-}
-
 /* What steps retired before this stop. */
 static void account(struct tally_timer *timer, const struct tally_stop *stop)
 {
@@ -270,7 +256,7 @@ static void account(struct tally_timer *timer, const struct tally_stop *stop)
 	timer->stats.steps += n;
 	if (timer->there)
 		timer->done += n;
-	timer->expected += ticks_retired(timer->about->ticks, &stop->retired);
+	timer->expected += clock_ticks_retired(timer->about->ticks, &stop->retired);
 	int r = tally_clock_stepped(timer->clock, stop);
 	if (r < 0)
 		timer->stepped_error = r;
