@@ -85,7 +85,7 @@ struct tally_clock_about {
 	uint32_t quirks;     /* enum tally_clock_quirks */
 	int32_t signal;      /* by which its interrupts come; 0: it has none */
 	char backend[16];    /* "pmu", "step", "sim", or the embedder's */
-	char identity[112];  /* the CPU and what else its counts depend on; "": nothing */
+	char identity[144];  /* the CPU and what else its counts depend on; "": nothing */
 };
 
 /*
