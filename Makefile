@@ -5,11 +5,14 @@ PREFIX = /usr/local
 DESTDIR =
 # More options for `meson setup`, as MESON_OPTS=-Dbuildtype=release
 MESON_OPTS =
+# Of the guests that `make lab` runs tests in: arm64 or x86_64; and tests by name, instead of all
+ARCH = arm64
+TESTS =
 
 NINJA = $(shell command -v ninja || command -v ninja-build || echo ninja)
 TALLY = $(BUILD)/cli/tally
 
-.PHONY: all setup demo test bench install clean help
+.PHONY: all setup demo test lab bench install clean help
 
 all: $(BUILD)/build.ninja
 	@$(NINJA) -C $(BUILD)
@@ -28,9 +31,13 @@ demo: setup
 	@scripts/demo.sh $(BUILD)
 
 test:
-	@scripts/packages.sh build test
+	@scripts/packages.sh build test lab
 	@$(MAKE) --no-print-directory all
 	@scripts/test.sh $(BUILD)
+
+lab:
+	@scripts/packages.sh build lab
+	@tests/lab/run.py --arch $(ARCH) $(TESTS)
 
 bench: setup
 	@$(MAKE) --no-print-directory all
@@ -44,12 +51,13 @@ install: $(BUILD)/build.ninja
 	@echo "installed in $(DESTDIR)$(PREFIX)"
 
 clean:
-	rm -rf $(BUILD) build-asan build-dev-gcc build-dev-clang demo.svg demo.data demo.data.old
+	rm -rf $(BUILD) build-lab build-asan build-dev-gcc build-dev-clang demo.svg demo.data demo.data.old
 
 help:
 	@echo "make           builds in $(BUILD)/"
 	@echo "make demo      installs what the build needs, builds, counts and profiles a small program"
 	@echo "make test      the same set-up, plus the tests' referees; builds and runs all tests"
+	@echo "make lab       tests in an emulated machine that has hardware counters; ARCH=$(ARCH), or x86_64"
 	@echo "make bench     side by side with perf, as ratios"
 	@echo "make install   PREFIX=$(PREFIX) DESTDIR="
 	@echo "make setup     installs what the build needs (scripts/packages-build.txt), configures"

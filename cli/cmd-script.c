@@ -18,7 +18,7 @@ struct options {
 	struct texts fields;
 	uint64_t max_stack;
 	bool json, dump, ns, no_chain, mmaps, tasks, switches, lost, namespaces, cgroups, bpf;
-	bool own_payloads, force, pager, debuginfod;
+	bool own_payloads, full_source, force, pager, debuginfod;
 	struct tally_script_opts script;
 };
 
@@ -40,6 +40,7 @@ static uint32_t read_flags(const struct options *o)
 		{ o->cgroups, TALLY_SCRIPT_CGROUPS },
 		{ o->bpf, TALLY_SCRIPT_BPF },
 		{ o->own_payloads, TALLY_SCRIPT_OWN_PAYLOADS },
+		{ o->full_source, TALLY_SCRIPT_FULL_SOURCE },
 	};
 	uint32_t flags = 0;
 
@@ -142,6 +143,8 @@ static int run(int argc, char **argv)
 		{ 0, "json", NULL, "an object a line", ARG_FLAG, &o.json },
 		{ 0, "own-payloads", NULL, "tracepoints as name=value, without libtraceevent",
 		  ARG_FLAG, &o.own_payloads },
+		{ 0, "full-source-path", NULL, "srcline with the whole path of its file", ARG_FLAG,
+		  &o.full_source },
 		{ 0, "symfs", "FOLDER", "look for programs and libraries below it first", ARG_TEXT,
 		  &o.script.symfs },
 		{ 0, "debuginfod", NULL, "ask the servers in $DEBUGINFOD_URLS for missing symbols",

@@ -73,6 +73,11 @@ int profiles_load(struct loaded *out, struct filters *filters, const char *comma
 		return EXIT_USAGE;
 	if (filters->debuginfod)
 		opts.symbolizer_flags |= TALLY_SYMBOLIZER_DEBUGINFOD;
+	if (filters->inlined)
+		opts.flags |= TALLY_LOADER_INLINE;
+	/* Lines are looked up where they are shown. */
+	if (filters->query.sort && strstr(filters->query.sort, "srcline"))
+		opts.flags |= TALLY_LOADER_LINES;
 	opts.from = span.from;
 	opts.to = span.to;
 	opts.relative = span.relative;

@@ -12,6 +12,7 @@
 struct filters {
 	const char *input, *time, *symfs;
 	bool debuginfod;
+	bool inlined;                  /* --inline */
 	struct tally_query_opts query; /* its size is set by profiles_load */
 };
 
@@ -30,6 +31,9 @@ struct filters {
 		  ARG_TEXT,  &(f)->time },                                                           \
 		{ 0,        "symfs",    "FOLDER", "look for programs and libraries below it first",  \
 		  ARG_TEXT, &(f)->symfs },                                                           \
+		{ 0,        "inline",                                                                \
+		  NULL,     "also functions that the compiler inlined, as frames of their own",      \
+		  ARG_FLAG, &(f)->inlined },                                                         \
 	{                                                                                            \
 		0, "debuginfod", NULL, "ask the servers in $DEBUGINFOD_URLS for missing symbols",    \
 			ARG_FLAG, &(f)->debuginfod                                                   \

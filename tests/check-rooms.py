@@ -22,7 +22,7 @@ HEADERS = {
     "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
     "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
-    "profile": "profile", "script": "profile",
+    "annotate": "profile", "profile": "profile", "script": "profile",
     "doctor": "inspect", "stack": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}

@@ -85,7 +85,7 @@ struct tally_clock_about {
 	uint32_t quirks;     /* enum tally_clock_quirks */
 	int32_t signal;      /* by which its interrupts come; 0: it has none */
 	char backend[16];    /* "pmu", "step", "sim", or the embedder's */
-	char identity[112];  /* the CPU and what else its counts depend on; "": nothing */
+	char identity[144];  /* the CPU and what else its counts depend on; "": nothing */
 };
 
 /*
@@ -215,7 +215,8 @@ struct tally_clock_pmu_opts {
 	uint32_t size, flags; /* no flags yet */
 	/*
 	 * The signal by which an overflow stops the tracee; 0: 16 (SIGSTKFLT), which no kernel sends.
-	 * A program that blocks it makes its interrupts late, which a timer finds out by the clock.
+	 * A program that blocks it makes its interrupts late, which a timer finds out by the clock;
+	 * tally_tracee_keep() keeps it unblocked.
 	 */
 	int32_t signal;
 	int32_t reserved;

@@ -52,8 +52,14 @@ TALLY_API int tally_profile_module(struct tally_profile *p, const char *name, co
 /* `name` NULL: all that has no symbol in that module. `mode` is enum tally_mode. */
 TALLY_API int tally_profile_function(struct tally_profile *p, int module, const char *name,
 				     uint32_t mode);
+/* A function that the compiler inlined into its caller, where it stands on top of it in stacks. */
+TALLY_API int tally_profile_inlined(struct tally_profile *p, int module, const char *name,
+				    uint32_t mode);
 /* `address` in the module's own numbering, so that it is the same in every process. */
 TALLY_API int tally_profile_location(struct tally_profile *p, int function, uint64_t address);
+/* The same, with its place in the source; `file` NULL or `line` 0: unknown. */
+TALLY_API int tally_profile_place(struct tally_profile *p, int function, uint64_t address,
+				  const char *file, uint32_t line);
 /* The stack of `location` called by the stack `parent` (-1: by nobody). */
 TALLY_API int tally_profile_stack(struct tally_profile *p, int parent, int location);
 
@@ -65,12 +71,14 @@ TALLY_API int tally_profile_add(struct tally_profile *p, int event, int thread, 
 
 struct tally_profile_function_info {
 	const char *name;   /* NULL: no symbol */
-	const char *label;  /* what outputs call it: the name, else "[module]" */
+	const char *label;  /* what outputs call it: the name, "name (inlined)", else "[module]" */
 	const char *module; /* short */
 	const char *path;
 	const uint8_t *build_id;
 	uint32_t build_id_len; /* 0: unknown */
 	uint32_t mode;         /* enum tally_mode */
+	uint32_t inlined;      /* not 0: into its caller */
+	uint32_t reserved;
 };
 
 struct tally_profile_thread_info {
@@ -101,6 +109,8 @@ TALLY_API uint32_t tally_profile_stacks(const struct tally_profile *p);
 /* The parent stack (-1: none), the location's function and address. */
 TALLY_API int tally_profile_stack_info(const struct tally_profile *p, uint32_t stack,
 				       int32_t *parent, int32_t *function, uint64_t *address);
+/* "file:line" of the location, as it was added; NULL: unknown. */
+TALLY_API const char *tally_profile_stack_source(const struct tally_profile *p, uint32_t stack);
 TALLY_API uint32_t tally_profile_rows(const struct tally_profile *p);
 TALLY_API int tally_profile_row(const struct tally_profile *p, uint32_t row,
 				struct tally_profile_row *out);
@@ -109,8 +119,16 @@ TALLY_API int tally_profile_row(const struct tally_profile *p, uint32_t row,
 
 struct tally_loader;
 
+enum tally_loader_flags {
+	/* Locations with their place in the source, from the modules' debugging information. */
+	TALLY_LOADER_LINES = 1u << 0,
+	/* Functions that were inlined where a sample was taken, or where a caller called, as frames
+	 * of their own. The sample then counts as taken in the innermost of them. */
+	TALLY_LOADER_INLINE = 1u << 1,
+};
+
 struct tally_loader_opts {
-	uint32_t size, flags;
+	uint32_t size, flags; /* enum tally_loader_flags */
 	/* Samples outside [from, to) are left out. ns of the recording's clock; to 0: no end. */
 	uint64_t from, to;
 	/* Unwinds copies of stacks in samples; NULL: they are not unwound. Borrowed. */
@@ -163,7 +181,7 @@ TALLY_API void tally_loader_health(const struct tally_loader *loader,
 				   struct tally_load_health *out);
 
 struct tally_load_opts {
-	uint32_t size, flags;
+	uint32_t size, flags;      /* enum tally_loader_flags */
 	uint64_t from, to;         /* as in struct tally_loader_opts */
 	uint32_t relative;         /* not 0: `from` and `to` count from the first sample */
 	uint32_t symbolizer_flags; /* enum tally_symbolizer_flags */
@@ -205,8 +223,9 @@ struct tally_query_opts {
 	uint32_t size, flags; /* enum tally_query_flags */
 	const char *comm, *dso, *symbol;
 	const char *pid, *tid;
-	const char *event;    /* its name; NULL: the first event that has samples */
-	const char *sort;     /* of: comm, dso, symbol, pid, tid; NULL: "comm,dso,symbol" */
+	const char *event; /* its name; NULL: the first event that has samples */
+	const char *
+		sort; /* of: comm, dso, symbol, pid, tid, srcline (with TALLY_LOADER_LINES); NULL: "comm,dso,symbol" */
 	double percent_limit; /* leave out lines below this share of the total */
 };
 

@@ -22,6 +22,7 @@
 #ifndef TALLY_PROFILING_H
 #define TALLY_PROFILING_H
 
+#include <tally/annotate.h>
 #include <tally/doctor.h>
 #include <tally/features.h>
 #include <tally/file_record.h>

@@ -31,6 +31,7 @@ enum tally_script_flags {
 	TALLY_SCRIPT_BPF = 1u << 10, /* KSYMBOL, BPF_EVENT */
 	/* Print payloads of tracepoints as name=value even where libtraceevent is installed. */
 	TALLY_SCRIPT_OWN_PAYLOADS = 1u << 11,
+	TALLY_SCRIPT_FULL_SOURCE = 1u << 12, /* srcline with the whole path of the file */
 };
 
 /* Lists are comma-separated, one of which must be equal; NULL: all. Texts are borrowed for the call. */

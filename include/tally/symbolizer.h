@@ -28,6 +28,8 @@ enum tally_symbolizer_flags {
 	/* Ask the servers in $DEBUGINFOD_URLS for what is not here; needs libdebuginfod. */
 	TALLY_SYMBOLIZER_DEBUGINFOD = 1u << 1,
 	TALLY_SYMBOLIZER_NO_CACHE = 1u << 2, /* do not use what recordings kept */
+	TALLY_SYMBOLIZER_PARAMETERS = 1u
+				      << 3, /* demangled functions with their parameters' types */
 };
 
 struct tally_symbolizer_opts {
@@ -134,6 +136,71 @@ TALLY_API int64_t tally_symbolizer_epoch(struct tally_symbolizer *symbolizer, in
 TALLY_API int tally_symbolizer_find(struct tally_symbolizer *symbolizer, int32_t pid, uint64_t time,
 				    uint64_t address, uint32_t mode, struct tally_frame *out);
 
+/* An address to be named, as the parameters of tally_symbolizer_find(). */
+struct tally_symbolizer_query {
+	int32_t pid;
+	uint32_t mode; /* enum tally_mode */
+	uint64_t time, address;
+};
+
+/* A function at an address: the one that stands there, or one that was inlined there. */
+struct tally_source {
+	const char *function;  /* as those of frames; NULL: unknown */
+	const char *file;      /* as the compiler was told, with its folder; NULL: unknown */
+	uint32_t line, column; /* in `file`, from 1 on; 0: unknown, or code that is of no line */
+	uint32_t inlined;      /* not 0: into the next source, at that one's line */
+	uint32_t reserved;
+};
+
+/* All that is known of an address. */
+struct tally_symbolized {
+	struct tally_frame frame; /* as tally_symbolizer_find() tells */
+	/* At least one; the innermost first, the last is the function of `frame`. */
+	const struct tally_source *sources;
+	uint32_t source_count;
+	uint32_t build_id_len;   /* of the module; 0: unknown */
+	const uint8_t *build_id; /* lives as long as the symbolizer */
+};
+
+/*
+ * Names `count` addresses with their places in the source and the calls that the compiler inlined
+ * there, into `out[0]` to `out[count - 1]`. For return addresses pass them minus 1, as for
+ * tally_symbolizer_find().
+ *
+ * Lines and inlined calls come from the module's DWARF (versions 2 to 5, in itself, in its debug
+ * file, in .dwo files or a .dwp, with the file that dwz shares), which is looked for when it is
+ * first asked for and read as far as needed: of a compilation unit once all, so many addresses of
+ * one program cost far less than their number. Where there is none a source has the function alone.
+ * The outermost function's name is the symbol's, where there is one, as perf(1) shows it.
+ *
+ * `sources` are the symbolizer's, until the next call; their texts live as long as it does. Returns
+ * 0. Errors: -ENOMEM: then `out` is to be ignored. Since: 0.1
+ */
+TALLY_API int tally_symbolizer_lines(struct tally_symbolizer *symbolizer,
+				     const struct tally_symbolizer_query *queries, size_t count,
+				     struct tally_symbolized *out);
+
+/* A function's instructions, as they stand in its module's file. */
+struct tally_code {
+	struct tally_frame frame; /* of the address that was asked for */
+	uint64_t start, size;     /* of the function, in the module's own numbering; bytes */
+	const uint8_t *bytes;     /* the symbolizer's, until the next call */
+	const char *path;         /* at which the file was found here */
+	uint32_t machine;         /* ELF's e_machine */
+	uint32_t is_64_bit;
+	int64_t mtime; /* when the file was last changed, s since 1970 */
+};
+
+/*
+ * The code of the function at an address. Errors: -ENOENT: no function is known there; -ENODATA: its
+ * code is in no file that is here (the kernel's, code made at run time, a file that is gone or was
+ * replaced since it was read), or is larger than 16 MiB; `out->frame` is filled in with these two;
+ * -ENOMEM. Since: 0.1
+ */
+TALLY_API int tally_symbolizer_code(struct tally_symbolizer *symbolizer,
+				    const struct tally_symbolizer_query *query,
+				    struct tally_code *out);
+
 /* The modules that were met. Since: 0.1 */
 TALLY_API uint32_t tally_symbolizer_modules(const struct tally_symbolizer *symbolizer);
 TALLY_API int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t id,
@@ -141,7 +208,7 @@ TALLY_API int tally_symbolizer_module(const struct tally_symbolizer *symbolizer,
 
 /*
  * Demangles a C++ (Itanium), Rust (legacy, v0) or D name, with parameter types; those of frames
- * come without, as perf(1) shows them. Returns a malloc'ed text, NULL when it is not mangled, or
+ * come without unless asked for, as perf(1) shows them. Returns a malloc'ed text, NULL when it is not mangled, or
  * when the text would be longer than 64 KiB: short names exist that demangle into gigabytes.
  * Since: 0.1
  */

@@ -269,6 +269,15 @@ TALLY_API int tally_tracee_sigmask(struct tally_tracee *tracee, uint64_t *mask);
 TALLY_API int tally_tracee_set_sigmask(struct tally_tracee *tracee, uint64_t mask);
 
 /*
+ * A signal that reaches the tracer whatever the program blocks, as that of a clock's interrupts: it is
+ * taken out of the mask while the thread runs, and the program sees its mask as it set it, for which
+ * each of its system calls stops it. One of these that is delivered while the program blocks it
+ * waits until it does not, as it would. 0: none. Errors: -EINVAL: SIGKILL, SIGSTOP, SIGTRAP, no
+ * signal; it is not stopped; -ESRCH. Since: 0.1
+ */
+TALLY_API int tally_tracee_keep(struct tally_tracee *tracee, int signal);
+
+/*
  * A breakpoint in the program's code, for RUN and SYSCALL, one at a time; 0: none. It is put there when
  * the tracee is resumed, and taken away at each stop and each system call, so that neither children nor
  * reads by system calls see it; the program's own loads do. An instruction at which it stands already

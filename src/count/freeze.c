@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +65,7 @@ struct tally_freeze {
 	int code; /* a failure of the tracer's */
 	bool traced;
 	pthread_t tracer;
+	pid_t tracer_tid;
 	sem_t ready, release;
 };
 
@@ -319,11 +321,27 @@ static void *trace(void *arg)
 {
 	struct tally_freeze *f = arg;
 
+	f->tracer_tid = (pid_t)syscall(SYS_gettid);
 	f->code = stop_all(f);
 	sem_post(&f->ready);
 	await(&f->release);
 	let_go(f);
 	return NULL;
+}
+
+/*
+ * pthread_join() is woken by exit_mm(), before exit_notify() lets go what the thread traced; a tracee that
+ * stops in between would show its stop to the caller's waitpid(2). Once the thread is not found by its
+ * id any more it has let go.
+ */
+static void join_tracer(struct tally_freeze *f)
+{
+	pthread_join(f->tracer, NULL);
+	for (uint64_t ns = 0; ns < LONGEST_NS; ns += LOOK_NS) {
+		if (syscall(SYS_tgkill, getpid(), f->tracer_tid, 0) < 0)
+			break;
+		sys()->sleep_ns(LOOK_NS);
+	}
 }
 
 /* With all signals blocked: the caller's handlers are for the caller's threads. */
@@ -419,7 +437,7 @@ void tally_freeze_close(struct tally_freeze *freeze)
 		return;
 	if (freeze->traced) {
 		sem_post(&freeze->release);
-		pthread_join(freeze->tracer, NULL);
+		join_tracer(freeze);
 	}
 	sem_destroy(&freeze->ready);
 	sem_destroy(&freeze->release);

@@ -322,6 +322,8 @@ static int prepare(struct tally_run *run, struct tally_error *err)
 		r = tally_timer_new(&run->timer, first->clock, NULL, err);
 	if (r == 0 && run->timer)
 		r = tally_timer_request(run->timer, run->opts.request, err);
+	if (r == 0 && run->timer)
+		r = tally_tracee_keep(first->tracee, tally_clock_about(first->clock)->signal);
 	if (r < 0)
 		return r;
 	if (run->opts.begin)

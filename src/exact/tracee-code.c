@@ -96,7 +96,8 @@ static void read_ranges(struct tally_tracee *t)
 			f->range[f->ranges++].end = end;
 		}
 		line = strchr(line, '\n');
-		line += line != NULL;
+		if (line)
+			line++;
 	}
 }
 

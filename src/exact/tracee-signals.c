@@ -141,6 +141,64 @@ int held_restore(struct tally_tracee *t, struct tally_stop *stop)
 	return r < 0 ? r : 1;
 }
 
+static uint64_t keep_bit(const struct tally_tracee *t)
+{
+	return t->keep ? 1ull << (t->keep - 1) : 0;
+}
+
+int keep_lend(struct tally_tracee *t)
+{
+	uint64_t mask;
+
+	if (!t->keep)
+		return 0;
+	long r = sys()->ptrace(PTRACE_GETSIGMASK, t->tid, sizeof(mask), (unsigned long)&mask);
+	if (r < 0)
+		return (int)r;
+	t->kept_mask = mask;
+	if (mask & keep_bit(t)) {
+		t->keep_lent = true;
+		return set_mask(t, mask & ~keep_bit(t));
+	}
+	/* One that the program was sent while it blocked it. */
+	if (t->kept.state != HELD_TAKEN)
+		return 0;
+	t->redeliver = t->kept;
+	t->kept.state = HELD_NONE;
+	return held_send(t);
+}
+
+int keep_return(struct tally_tracee *t)
+{
+	if (!t->keep_lent)
+		return 0;
+	t->keep_lent = false;
+	return set_mask(t, t->kept_mask);
+}
+
+int keep_back(struct tally_tracee *t, int *signal)
+{
+	if (!(t->kept_mask & keep_bit(t)) || *signal != t->keep)
+		return 0;
+	*signal = 0;
+	long r = sys()->ptrace(PTRACE_GETSIGINFO, t->tid, 0, (unsigned long)&t->kept.info);
+	if (r == 0)
+		t->kept.state = HELD_TAKEN;
+	return (int)r;
+}
+
+int tally_tracee_keep(struct tally_tracee *tracee, int signal)
+{
+	if (signal < 0 || signal > 64 || signal == SIGKILL || signal == SIGSTOP ||
+	    signal == SIGTRAP)
+		return -EINVAL;
+	if (tracee->state != TRACEE_STOPPED)
+		return tracee->state == TRACEE_GONE ? -ESRCH : -EINVAL;
+	tracee->keep = signal;
+	tracee->kept_mask = 0;
+	return 0;
+}
+
 int tally_tracee_siginfo(struct tally_tracee *tracee, siginfo_t *info)
 {
 	if (tracee->state != TRACEE_STOPPED)

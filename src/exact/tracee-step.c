@@ -268,9 +268,16 @@ int step_begin(struct tally_tracee *t, int signal)
 
 int run_begin(struct tally_tracee *t, int signal)
 {
-	bool calls = t->how == TALLY_RESUME_SYSCALL || t->break_at || t->pin;
-	int r = 0;
+	bool calls = t->how == TALLY_RESUME_SYSCALL || t->break_at || t->pin || t->keep;
+	int r = keep_back(t, &signal);
 
+	if (r < 0)
+		return r;
+	/* A handler may block what is to be kept: it is entered first. */
+	if (signal && t->keep && !t->in_call) {
+		t->run_behind = true;
+		return begin_deliver(t, signal);
+	}
 	if (t->break_at && !t->in_call && !signal) {
 		r = tracee_read_pc(t);
 		if (r == 0 && t->pc == t->break_at) {
@@ -287,6 +294,8 @@ int run_begin(struct tally_tracee *t, int signal)
 		if (r == 0)
 			r = breaks_insert(t);
 	}
+	if (r == 0 && !t->in_call)
+		r = keep_lend(t);
 	if (r < 0)
 		return r;
 	t->losses++;
@@ -404,9 +413,15 @@ static int on_call(struct tally_tracee *t, struct tally_stop *stop)
 static int on_deliver(struct tally_tracee *t, struct tally_stop *stop)
 {
 	if (stop->kind != TALLY_STOP_INTERRUPT ||
-	    atomic_exchange_explicit(&t->interrupted, false, memory_order_relaxed))
+	    atomic_exchange_explicit(&t->interrupted, false, memory_order_relaxed)) {
+		t->run_behind = false;
 		return tell(t, stop);
+	}
 	t->stop.kind = TALLY_STOP_INTERRUPT;
+	if (t->run_behind) {
+		t->run_behind = false;
+		return run_begin(t, 0);
+	}
 	return step_begin(t, 0);
 }
 
@@ -444,9 +459,7 @@ static int run_through_call(struct tally_tracee *t, struct tally_stop *stop, boo
 		r = entry ? pin_entry(t, stop) : pin_exit(t, stop);
 	if (r < 0)
 		return r;
-	if (t->how == TALLY_RESUME_SYSCALL)
-		return tell(t, stop);
-	return run_begin(t, 0);
+	return t->how == TALLY_RESUME_SYSCALL ? tell(t, stop) : run_begin(t, 0);
 }
 
 static int on_run(struct tally_tracee *t, struct tally_stop *stop)
@@ -514,7 +527,9 @@ int step_stopped(struct tally_tracee *t, struct tally_stop *stop)
 
 	int r = gone ? 0 : breaks_remove(t);
 
-	if (r < 0 && r != -EFAULT)
+	if (r == 0 || r == -EFAULT)
+		r = gone ? 0 : keep_return(t);
+	if (r < 0)
 		return r;
 	if (gone || stop->kind == TALLY_STOP_EXITING) {
 		t->in_call |= !gone;

@@ -90,15 +90,20 @@ static int read_event(struct tally_tracee *t, int event, int signal, struct tall
 	return (int)r;
 }
 
-/* What a signal of a descriptor has (fcntl(2), F_SETSIG): si_code POLL_IN to POLL_HUP. */
+/*
+ * Whether a descriptor sent it (fcntl(2), F_SETSIG): si_code is POLL_IN to POLL_HUP, or SI_SIGIO of
+ * those signals whose codes mean something else (send_sigio_to_task(), fs/fcntl.c).
+ */
 static bool is_of_descriptor(const siginfo_t *info)
 {
-	return info->si_code >= POLL_IN && info->si_code <= POLL_HUP &&
-	       (info->si_signo == SIGIO || info->si_signo >= SIGRTMIN || info->si_signo == 16 ||
-		info->si_signo == SIGURG || info->si_signo == SIGUSR1 ||
-		info->si_signo == SIGUSR2 || info->si_signo == SIGALRM ||
-		info->si_signo == SIGVTALRM || info->si_signo == SIGPROF ||
-		info->si_signo == SIGWINCH || info->si_signo == SIGPWR);
+	static const int others[] = { SIGCHLD, SIGILL, SIGFPE, SIGSEGV, SIGBUS, SIGTRAP, SIGSYS };
+
+	if (info->si_code == SI_SIGIO)
+		return true;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		if (info->si_signo == others[i])
+			return false;
+	return info->si_code >= POLL_IN && info->si_code <= POLL_HUP;
 }
 
 /* si_perf_data stands behind si_addr: include/uapi/asm-generic/siginfo.h, of Linux 5.13. */

@@ -101,6 +101,7 @@ struct tally_tracee {
 	bool starts;             /* ... which is an execve that has succeeded */
 	bool restarts;           /* the call will be started again */
 	bool step_over;          /* a step before a run, from where the breakpoint stands */
+	bool run_behind;         /* a run behind the entry of a handler */
 	bool again;              /* stop by an interrupt, once more */
 	atomic_bool interrupted; /* by tally_tracee_interrupt(), and not told yet */
 	bool has_status;         /* one that came too early, for the next wait */
@@ -129,6 +130,10 @@ struct tally_tracee {
 	bool owes_ignore;      /* the kernel has reset an ignored SIGTRAP */
 	struct held redeliver; /* a signal, after an injected call */
 	struct held trap;      /* the program's own SIGTRAP, which it blocks */
+	int keep;              /* tally_tracee_keep(); 0: none */
+	bool keep_lent;        /* it is taken out of the mask */
+	uint64_t kept_mask;    /* the program\'s, when it ran last */
+	struct held kept;      /* one for the program, which blocks it */
 	uint64_t call_at;      /* an instruction for system calls in the vDSO; 0: unknown */
 };
 
@@ -180,6 +185,11 @@ void breaks_hide(const struct tally_tracee *t, uint64_t address, uint8_t *buf, s
 /* tracee-signals.c: SIGTRAP of a program that blocks or ignores it. */
 int trap_lend(struct tally_tracee *t);
 int trap_return(struct tally_tracee *t);
+/* The same of the signal that is to be kept unblocked, while the thread runs. */
+int keep_lend(struct tally_tracee *t);
+int keep_return(struct tally_tracee *t);
+/* Such a signal that is for a program that blocks it waits until it does not. */
+int keep_back(struct tally_tracee *t, int *signal);
 /* Keeps the signal of a stop that is to be left; sends it again. */
 int held_take(struct tally_tracee *t);
 int held_send(struct tally_tracee *t);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that were made at run time, as their files tell of them. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sys.h"
 #include "image/jit-file.h"
+
+#define ELF_HEADER sizeof(Elf64_Ehdr)
 
 bool jit_file_add(struct jit_file *f, uint64_t start, uint64_t size, uint64_t since,
 		  const struct jit_code *code)
@@ -92,6 +95,10 @@ const struct jit_line *jit_file_line(const struct jit_file *f, const struct jit_
 {
 	const struct jit_line *found = NULL;
 
+	/* V8 adds what the ELF header takes in the files that perf inject makes of jitdumps
+	 * (perf-jit.cc); then no line of any function lies before that. */
+	if (f->least_offset == ELF_HEADER + 1)
+		offset += ELF_HEADER;
 	for (uint32_t low = 0, high = code->line_count; low < high;) {
 		uint32_t middle = low + (high - low) / 2;
 		const struct jit_line *line = &f->lines.at[code->lines + middle];

@@ -50,6 +50,7 @@ struct jit_file {
 	/* Told of a function before it is loaded: */
 	uint32_t next_lines, next_line_count, next_unwind;
 	uint64_t next_start;
+	uint64_t least_offset; /* of a line from its function, plus 1; 0: no line is told */
 };
 
 /*

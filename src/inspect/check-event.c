@@ -356,7 +356,10 @@ void check_pmu(const struct doctor *d, struct finding *f)
 	mend_pmu(d, f);
 }
 
-/* Maps the counter's page: whether the kernel says that user space may read the counter. */
+/*
+ * Maps the counter's page: whether the kernel says that user space may read the counter. arm64 says so
+ * only of those that ask for it.
+ */
 static int may_read_counter(const struct doctor *d)
 {
 	struct tally_target target = { .scope = TALLY_SCOPE_SELF };
@@ -369,7 +372,9 @@ static int may_read_counter(const struct doctor *d)
 	if (r >= 0)
 		r = tally_counter_open(
 			&counter, tally_events_at(events, 0), &target,
-			TALLY_OPTS(counter, .flags = TALLY_COUNTER_ENABLED, .root = d->root), NULL);
+			TALLY_OPTS(counter, .flags = TALLY_COUNTER_ENABLED | TALLY_COUNTER_FAST,
+				   .root = d->root),
+			NULL);
 	if (r >= 0)
 		r = sys()->mmap(&map, page, PROT_READ, MAP_SHARED, tally_counter_fd(counter, 0), 0);
 	if (r >= 0) {

@@ -57,6 +57,7 @@ static const struct {
 	{ "sym", FIELD_SYM, 0 },
 	{ "symoff", FIELD_SYMOFF, 0 },
 	{ "dso", FIELD_DSO, 0 },
+	{ "srcline", FIELD_SRCLINE, 0 },
 	{ "iregs", FIELD_IREGS, TALLY_SAMPLE_REGS_INTR },
 	{ "uregs", FIELD_UREGS, TALLY_SAMPLE_REGS_USER },
 	{ "brstack", FIELD_BRSTACK, TALLY_SAMPLE_BRANCH_STACK },
@@ -72,8 +73,7 @@ static const struct {
 static const struct {
 	const char *name, *why;
 } lacking[] = {
-	{ "srcline", "needs the lines of debug information" },
-	{ "srccode", "needs the lines of debug information" },
+	{ "srccode", "needs the texts of the source; 'tally annotate' shows them" },
 	{ "flags", "is of decoded traces of processors" },
 	{ "callindent", "is of decoded traces of processors" },
 	{ "insn", "is of decoded traces of processors" },
@@ -237,6 +237,12 @@ static int settle_kind(struct fields *f, int kind, const struct tally_reader *re
 			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 					 "symoff is the place in a function: ask for sym too");
 		*shown &= ~(uint32_t)FIELD_SYMOFF;
+	}
+	if (*shown & FIELD_SRCLINE && !(*shown & FIELD_IP)) {
+		if (asked & FIELD_SRCLINE && f->set[kind])
+			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+					 "srcline is the line of an address: ask for ip too");
+		*shown &= ~(uint32_t)FIELD_SRCLINE;
 	}
 	if (!(*shown & ADDRESSES))
 		*shown &= ~(uint32_t)(FIELD_SYM | FIELD_SYMOFF | FIELD_DSO);

@@ -35,6 +35,7 @@ enum field {
 	FIELD_PHYS_ADDR = 1u << 23,
 	FIELD_DATA_PAGE_SIZE = 1u << 24,
 	FIELD_CODE_PAGE_SIZE = 1u << 25,
+	FIELD_SRCLINE = 1u << 26,
 };
 
 /* Kinds of events that have fields of their own, as perf parts them. */

@@ -36,6 +36,7 @@ struct flame {
 	uint64_t *start; /* by node: the weight that stands left of it */
 	uint32_t width;
 	uint32_t deepest; /* among the frames that are shown */
+	bool has_inlined;
 };
 
 #define MIDDLE 0x808080 /* of a palette */
@@ -45,6 +46,7 @@ enum kind {
 	KIND_KERNEL,
 	KIND_UNNAMED,
 	KIND_COMMAND,
+	KIND_INLINED,
 	KINDS,
 };
 
@@ -57,6 +59,7 @@ static const struct palette {
 	[KIND_KERNEL] = { 198, 22, 0.48, 0.14, 0.64, 0.08, "kernel" },
 	[KIND_UNNAMED] = { 36, 10, 0.10, 0.08, 0.76, 0.07, "no symbol" },
 	[KIND_COMMAND] = { 130, 30, 0.26, 0.08, 0.72, 0.06, "command" },
+	[KIND_INLINED] = { 168, 16, 0.44, 0.12, 0.66, 0.07, "inlined" },
 };
 
 /* FNV-1a: a name keeps its colour over versions of this library. */
@@ -101,6 +104,8 @@ static enum kind kind_of(const struct flame *f, int32_t node)
 	const struct function *function = tree_function(f->tree, node);
 	if (function->mode == TALLY_MODE_KERNEL || function->mode == TALLY_MODE_GUEST_KERNEL)
 		return KIND_KERNEL;
+	if (function->inlined)
+		return KIND_INLINED;
 	return function->name == NO_NAME ? KIND_UNNAMED : KIND_USER;
 }
 
@@ -140,6 +145,7 @@ static void place(struct flame *f)
 	for (int32_t i = 0; i < (int32_t)f->tree->nodes.count; i++) {
 		const struct tree_node *n = tree_at(f->tree, i);
 		uint64_t at = f->start[i];
+		f->has_inlined |= kind_of(f, i) == KIND_INLINED;
 		if (n->depth > f->deepest && is_shown(f, i))
 			f->deepest = n->depth;
 		for (int32_t c = n->first; c >= 0; c = tree_at(f->tree, c)->next) {
@@ -243,6 +249,8 @@ static void print_legend(const struct flame *f)
 	unsigned x = SIDE;
 
 	for (enum kind kind = 0; kind < KINDS; kind++, x += LEGEND) {
+		if (kind == KIND_INLINED && !f->has_inlined)
+			continue;
 		fprintf(f->to,
 			"<rect x=\"%u\" y=\"53\" width=\"10\" height=\"10\" rx=\"2\" fill=\"", x);
 		print_color(f->to, kind, MIDDLE);

@@ -9,22 +9,27 @@
 #include "profile/names.h"
 #include "profile/tree.h"
 
-static bool is_kernel(const struct tree *tree, int32_t node)
+/* A frame as flamegraph.pl knows it: of the kernel and of inlined functions by what is appended. */
+static void print_frame(const struct tree *tree, int32_t node, FILE *to)
 {
-	uint32_t mode = tree_at(tree, node)->depth > 1 ? tree_function(tree, node)->mode
-						       : TALLY_MODE_UNKNOWN;
+	char room[TREE_LABEL_ROOM];
+	const struct function *f = tree_at(tree, node)->depth > 1 ? tree_function(tree, node)
+								  : NULL;
 
-	return mode == TALLY_MODE_KERNEL || mode == TALLY_MODE_GUEST_KERNEL;
+	if (f && f->inlined) {
+		name_folded(to, text_of(tree->profile, f->name));
+		fputs("_[i]", to);
+		return;
+	}
+	name_folded(to, tree_label(tree, node, room));
+	if (f && (f->mode == TALLY_MODE_KERNEL || f->mode == TALLY_MODE_GUEST_KERNEL))
+		fputs("_[k]", to);
 }
 
 static void print_line(const struct tree *tree, const int32_t *path, uint32_t depth, FILE *to)
 {
-	char room[TREE_LABEL_ROOM];
-
 	for (uint32_t i = 1; i <= depth; i++) {
-		name_folded(to, tree_label(tree, path[i], room));
-		if (is_kernel(tree, path[i]))
-			fputs("_[k]", to);
+		print_frame(tree, path[i], to);
 		putc(i < depth ? ';' : ' ', to);
 	}
 	fprintf(to, "%" PRIu64 "\n", tree_at(tree, path[depth])->self);

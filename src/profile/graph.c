@@ -52,7 +52,7 @@ static int add_member(const struct graph *g, struct members *list, int32_t node,
 
 	if (!m)
 		return weight ? -ENOMEM : 0;
-	*m = (struct member){ tree_at(g->tree, node)->name, node, weight, lent };
+	*m = (struct member){ tree_name(g->tree, node), node, weight, lent };
 	return 0;
 }
 

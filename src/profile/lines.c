@@ -9,7 +9,7 @@
 
 /* What dso and symbol tell apart; 0 where they are no sort keys. */
 struct cell {
-	uint32_t path, label, mode;
+	uint32_t path, label, mode, source;
 	uint32_t address[2]; /* of what has no symbol, as words */
 };
 
@@ -22,7 +22,10 @@ static int find_cell(struct lines *lines, const struct query *q, const struct tr
 
 	if (q->sorts_by[QUERY_DSO])
 		cell.path = module_at(q->profile, (uint32_t)f->module)->path;
-	if (q->sorts_by[QUERY_SYMBOL]) {
+	if (q->sorts_by[QUERY_SRCLINE])
+		cell.source = tree_source(tree, node);
+	/* What has no line is told apart by its name. */
+	if (q->sorts_by[QUERY_SYMBOL] || (q->sorts_by[QUERY_SRCLINE] && !cell.source)) {
 		cell.label = f->label;
 		cell.mode = f->mode;
 	}

@@ -64,7 +64,7 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct file *f = arg;
 
-	if (f->unwinder && tally_unwinder_build_id(f->unwinder, name, id, id_len) == -ENOMEM)
+	if (f->unwinder && tally_unwinder_build_id(f->unwinder, pid, name, id, id_len) == -ENOMEM)
 		return -ENOMEM;
 	return tally_symbolizer_build_id(f->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
 											  : 0;
@@ -285,12 +285,15 @@ static int prepare(struct file *f, struct tally_error *err)
 					      .flags = f->opts.symbolizer_flags,
 					      .root = f->opts.root,
 					      .symfs = f->opts.symfs };
+	const struct tally_loader_opts loader_opts = { .size = sizeof(loader_opts),
+						       .flags = f->opts.flags };
 	int r = tally_maps_new(&f->maps);
 
 	if (r < 0)
 		return error_nomem(err, "the recording's mappings");
 	if ((r = tally_symbolizer_new(&f->symbolizer, f->maps, &opts, err)) < 0 ||
-	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, NULL, err)) < 0 ||
+	    (r = tally_loader_new(&f->loader, f->profile, f->maps, f->symbolizer, &loader_opts,
+				  err)) < 0 ||
 	    (r = open_unwinder(f, err)) < 0)
 		return r;
 	r = add_events(f);
@@ -346,44 +349,98 @@ static void close_file(struct file *f)
 	group_reads_done(&f->group_reads);
 }
 
-int tally_profile_load_file(struct tally_profile *profile, const char *path,
-			    const struct tally_load_opts *opts, struct tally_load_health *health,
-			    char *health_text, size_t health_text_size, struct tally_error *err)
+/* What is to be done with what was loaded, also where the file is damaged behind it. */
+static int call_then(struct file *f, const struct load_then *then, const char *path, int r,
+		     char *health, size_t size, struct tally_error *err)
 {
-	struct file f = { .profile = profile, .first = UINT64_MAX };
-	struct tally_load_health none = { 0 };
+	struct tally_load_health loaded;
+	struct tally_error damage = err ? *err : (struct tally_error){ 0 };
+
+	tally_loader_health(f->loader, &loaded);
+	if (r < 0 && !loaded.samples)
+		return r;
+	int done = then->call(f->loader, f->symbolizer, f->profile, then->arg, err);
+	if (done == 0 && r < 0)
+		snprintf(health, size, "%s: shown are the samples that stand before the damage",
+			 damage.text[0] ? damage.text : path);
+	return done;
+}
+
+/* What loads: opens the file, reads it, and tells about it. */
+struct loading {
+	const char *path;
+	struct tally_load_health *health;
+	char *health_text;
+	size_t health_size;
+	const struct load_then *then; /* NULL: nothing */
+};
+
+static int load(struct file *f, const struct loading *l, const struct unpacked *unpacked,
+		struct tally_error *err)
+{
 	const struct tally_reader_opts reader_opts = { .size = sizeof(reader_opts),
 						       .flags = TALLY_READER_TIME_ORDER_PIPE };
+	int r = tally_reader_open(&f->reader, unpacked->folder ? unpacked->recording : l->path,
+				  &reader_opts, err);
+
+	if (r == 0)
+		r = prepare(f, err);
+	if (r < 0)
+		return r;
+	if (l->then)
+		loader_keep_sightings(f->loader);
+	r = read_file(f, err);
+	if (l->health)
+		tally_loader_health(f->loader, l->health);
+	if (l->health_text)
+		tell_health(f, l->path, l->health_text, l->health_size);
+	if (f->opts.trouble)
+		tell_trouble(f);
+	if (f->opts.broken)
+		tell_broken(f);
+	if (l->then)
+		r = call_then(f, l->then, l->path, r, l->health_text, l->health_size, err);
+	return r;
+}
+
+static int load_whole(struct tally_profile *profile, const struct tally_load_opts *opts,
+		      const struct loading *l, struct tally_error *err)
+{
+	struct file f = { .profile = profile, .first = UINT64_MAX };
 	struct unpacked unpacked = { 0 };
 
-	if (health)
-		*health = none;
-	if (health_text && health_text_size)
-		*health_text = '\0';
-	int r = opts_read(&f.opts, sizeof(f.opts), 0, opts, err);
+	if (l->health)
+		*l->health = (struct tally_load_health){ 0 };
+	if (l->health_text && l->health_size)
+		*l->health_text = '\0';
+	int r = opts_read(&f.opts, sizeof(f.opts), LOADER_FLAGS, opts, err);
 	if (r == 0)
-		r = unpacked_open(&unpacked, path, err);
+		r = unpacked_open(&unpacked, l->path, err);
 	if (unpacked.folder) {
 		f.opts.root = f.opts.root ? f.opts.root : unpacked.folder;
 		f.opts.symfs = f.opts.symfs ? f.opts.symfs : unpacked.folder;
 	}
 	if (r == 0)
-		r = tally_reader_open(&f.reader, unpacked.folder ? unpacked.recording : path,
-				      &reader_opts, err);
-	if (r == 0)
-		r = prepare(&f, err);
-	if (r == 0) {
-		r = read_file(&f, err);
-		if (health)
-			tally_loader_health(f.loader, health);
-		if (health_text)
-			tell_health(&f, path, health_text, health_text_size);
-		if (f.opts.trouble)
-			tell_trouble(&f);
-		if (f.opts.broken)
-			tell_broken(&f);
-	}
+		r = load(&f, l, &unpacked, err);
 	close_file(&f);
 	unpacked_close(&unpacked);
 	return r;
+}
+
+int tally_profile_load_file(struct tally_profile *profile, const char *path,
+			    const struct tally_load_opts *opts, struct tally_load_health *health,
+			    char *health_text, size_t health_text_size, struct tally_error *err)
+{
+	const struct loading l = { path, health, health_text, health_text_size, NULL };
+
+	return load_whole(profile, opts, &l, err);
+}
+
+int load_file_then(struct tally_profile *profile, const char *path,
+		   const struct tally_load_opts *opts, const struct load_then *then, char *health,
+		   size_t health_size, struct tally_error *err)
+{
+	const struct loading l = { path, NULL, health, health_size, then };
+
+	return load_whole(profile, opts, &l, err);
 }

@@ -16,8 +16,11 @@
 #include "base/hash.h"
 #include "profile/context.h"
 #include "profile/load.h"
+#include "profile/profile.h"
 #include "profile/sideband.h"
 #include "profile/stacks.h"
+
+#define UNKNOWN "[unknown]" /* perf's word */
 
 /* One address of a callchain. */
 struct entry {
@@ -39,6 +42,13 @@ struct known_stack {
 	bool has_user, broken, cut;
 };
 
+/* What an address stands for: locations of the profile, outermost first; several where functions
+ * were inlined. */
+struct places {
+	size_t first;
+	uint32_t count;
+};
+
 struct tally_loader {
 	struct tally_profile *profile;
 	struct tally_symbolizer *symbolizer;
@@ -51,8 +61,12 @@ struct tally_loader {
 	VEC(int32_t) modules;        /* by the symbolizer's number: the profile's, -1 unknown */
 	VEC(uint8_t) function_flags; /* by the profile's number */
 	VEC(struct entry) chain;     /* of the sample at hand */
+	VEC(struct places) places;   /* of addresses ... */
+	VEC(int32_t) locations;      /* ... of which each has so many of these */
 	/* Values are index + 1. */
-	struct map64 thread_of, stack_of, location_of, function_of;
+	VEC(struct tally_symbolizer_query) sightings; /* by location; address 0: none */
+	bool keeps_sightings;
+	struct map64 thread_of, stack_of, places_of, function_of;
 };
 
 int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
@@ -63,7 +77,7 @@ int tally_loader_new(struct tally_loader **out, struct tally_profile *profile,
 
 	if (!l)
 		return error_nomem(err, "a loader");
-	int r = opts_read(&l->opts, sizeof(l->opts), 0, opts, err);
+	int r = opts_read(&l->opts, sizeof(l->opts), LOADER_FLAGS, opts, err);
 	if (r < 0) {
 		free(l);
 		return r;
@@ -86,9 +100,12 @@ void tally_loader_free(struct tally_loader *l)
 	vec_done(&l->modules);
 	vec_done(&l->function_flags);
 	vec_done(&l->chain);
+	vec_done(&l->places);
+	vec_done(&l->locations);
+	vec_done(&l->sightings);
 	map64_done(&l->thread_of);
 	map64_done(&l->stack_of);
-	map64_done(&l->location_of);
+	map64_done(&l->places_of);
 	map64_done(&l->function_of);
 	free(l);
 }
@@ -237,50 +254,137 @@ static int find_function(struct tally_loader *l, const struct tally_frame *frame
 	return function;
 }
 
-/* A return address may stand behind its function's end, so the call before it is looked up. */
-static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e)
+/* Adds a location to those that an address stands for. */
+static int add_location(struct tally_loader *l, struct places *places, int location)
 {
-	struct tally_frame frame;
-	uint64_t back = e->exact || !e->ip ? 0 : 1;
-	int r = tally_symbolizer_find(l->symbolizer, pid, time, e->ip - back, e->mode, &frame);
+	int32_t *added = location < 0 ? NULL : vec_push(&l->locations);
+
+	if (!added)
+		return location < 0 ? location : -ENOMEM;
+	*added = location;
+	places->count++;
+	return 0;
+}
+
+static int add_inlined(struct tally_loader *l, struct places *places,
+		       const struct tally_frame *frame, const struct tally_source *source,
+		       uint64_t address)
+{
+	int r = find_module(l, frame);
+
+	if (r >= 0)
+		r = tally_profile_inlined(
+			l->profile, r, source->function ? source->function : UNKNOWN, frame->mode);
+	if (r >= 0)
+		r = tally_profile_place(l->profile, r, address, source->file, source->line);
+	return add_location(l, places, r);
+}
+
+/* With lines, and what was inlined there. */
+static int name_with_source(struct tally_loader *l, struct places *places,
+			    const struct tally_symbolizer_query *query, uint64_t back)
+{
+	bool lines = l->opts.flags & TALLY_LOADER_LINES;
+	struct tally_symbolized at;
+	int r = tally_symbolizer_lines(l->symbolizer, query, 1, &at);
 
 	if (r < 0)
 		return r;
-	r = find_function(l, &frame);
-	return r < 0 ? r : tally_profile_location(l->profile, r, frame.module_address + back);
+	uint64_t address = at.frame.module_address + back;
+	uint32_t outer = at.source_count - 1;
+	bool inlined = l->opts.flags & TALLY_LOADER_INLINE && outer;
+	/* Unless the inlined functions are shown, where the code comes from is what counts. */
+	const struct tally_source *s = &at.sources[inlined ? outer : 0];
+	r = find_function(l, &at.frame);
+	if (r >= 0)
+		r = tally_profile_place(l->profile, r, address, lines ? s->file : NULL, s->line);
+	r = add_location(l, places, r);
+	for (uint32_t i = outer; inlined && i-- > 0 && r == 0;) {
+		struct tally_source source = at.sources[i];
+		source.file = lines ? source.file : NULL;
+		r = add_inlined(l, places, &at.frame, &source, address);
+	}
+	return r;
 }
 
-static int find_location(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
-			 const struct entry *e)
+/* A return address may stand behind its function's end, so the call before it is looked up. */
+static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e,
+		      struct places *places)
+{
+	struct tally_frame frame;
+	uint64_t back = e->exact || !e->ip ? 0 : 1;
+	const struct tally_symbolizer_query query = { pid, e->mode, time, e->ip - back };
+
+	if (l->opts.flags)
+		return name_with_source(l, places, &query, back);
+	int r = tally_symbolizer_find(l->symbolizer, pid, time, query.address, e->mode, &frame);
+	if (r < 0)
+		return r;
+	r = find_function(l, &frame);
+	if (r >= 0)
+		r = tally_profile_location(l->profile, r, frame.module_address + back);
+	return add_location(l, places, r);
+}
+
+static int note_sightings(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e,
+			  const struct places *places)
+{
+	for (uint32_t i = 0; l->keeps_sightings && i < places->count; i++) {
+		size_t location = (size_t)l->locations.at[places->first + i];
+		while (l->sightings.count <= location)
+			if (!vec_push(&l->sightings))
+				return -ENOMEM;
+		if (!l->sightings.at[location].address)
+			l->sightings.at[location] = (struct tally_symbolizer_query){ pid, e->mode,
+										     time, e->ip };
+	}
+	return 0;
+}
+
+/* The index in l->places. */
+static int find_places(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
+		       const struct entry *e)
 {
 	bool kernel = e->mode == TALLY_MODE_KERNEL;
 	uint64_t space = kernel ? (uint64_t)UINT32_MAX << 32 | epoch.kernel
 				: (uint64_t)(uint32_t)pid << 32 | epoch.process;
 	uint64_t key = hash_u64(hash_u64(space) + (e->mode << 1 | e->exact)) ^ hash_u64(e->ip);
-	uint32_t *known = map64_at(&l->location_of, key);
+	uint32_t *known = map64_at(&l->places_of, key);
 
-	if (!known)
+	if (!known || !vec_reserve(&l->places, 1))
 		return -ENOMEM;
 	if (!*known) {
-		int location = name_entry(l, pid, time, e);
-		if (location < 0)
-			return location;
-		*known = (uint32_t)location + 1;
+		struct places places = { .first = l->locations.count };
+		int r = name_entry(l, pid, time, e, &places);
+		if (r == 0)
+			r = note_sightings(l, pid, time, e, &places);
+		if (r < 0)
+			return r;
+		l->places.at[l->places.count++] = places;
+		*known = (uint32_t)l->places.count;
 	}
 	return (int)(*known - 1);
 }
 
-/* Flags of the function that a location is in, as the loader made it. */
-static uint8_t location_flags(const struct tally_loader *l, int stack)
+/* Flags of the function that an address is in, as the loader made it. */
+static uint8_t place_flags(const struct tally_loader *l, const struct places *places)
 {
-	int32_t parent, function;
-	uint64_t address;
+	uint32_t outermost = (uint32_t)l->locations.at[places->first];
+	int32_t function = location_at(l->profile, outermost)->function;
 
-	if (tally_profile_stack_info(l->profile, (uint32_t)stack, &parent, &function, &address) <
-		    0 ||
-	    (size_t)function >= l->function_flags.count)
-		return 0;
-	return l->function_flags.at[function];
+	return (size_t)function < l->function_flags.count ? l->function_flags.at[function] : 0;
+}
+
+/* Puts an address on top of a stack. */
+static int grow_stack(struct tally_loader *l, const struct places *places, int32_t *stack)
+{
+	for (uint32_t i = 0; i < places->count; i++) {
+		int r = tally_profile_stack(l->profile, *stack, l->locations.at[places->first + i]);
+		if (r < 0)
+			return r;
+		*stack = r;
+	}
+	return 0;
 }
 
 /* Names the chain at hand, outermost first. */
@@ -292,13 +396,13 @@ static int build_stack(struct tally_loader *l, int32_t pid, struct epoch epoch, 
 	*out = (struct known_stack){ .stack = -1 };
 	for (size_t i = l->chain.count; i-- > 0;) {
 		const struct entry *e = &l->chain.at[i];
-		int r = find_location(l, pid, epoch, time, e);
+		int r = find_places(l, pid, epoch, time, e);
+		const struct places *places = r < 0 ? NULL : &l->places.at[r];
 		if (r >= 0)
-			r = tally_profile_stack(l->profile, out->stack, r);
+			r = grow_stack(l, places, &out->stack);
 		if (r < 0)
 			return r;
-		out->stack = r;
-		uint8_t flags = location_flags(l, r);
+		uint8_t flags = place_flags(l, places);
 		out->frames++;
 		out->unknown += (flags & FUNCTION_UNNAMED) != 0;
 		if (e->mode != TALLY_MODE_USER)
@@ -414,6 +518,20 @@ int tally_loader_push(struct tally_loader *l, const struct tally_record *rec, in
 	default:
 		return sideband_push(&l->sideband, rec);
 	}
+}
+
+void loader_keep_sightings(struct tally_loader *l)
+{
+	l->keeps_sightings = true;
+}
+
+bool loader_sighting(const struct tally_loader *l, uint32_t location,
+		     struct tally_symbolizer_query *out)
+{
+	if (location >= l->sightings.count || !l->sightings.at[location].address)
+		return false;
+	*out = l->sightings.at[location];
+	return true;
 }
 
 void loader_between(struct tally_loader *l, uint64_t from, uint64_t to)

@@ -72,6 +72,25 @@ static int look_up(struct places *p, const struct whose *whose, uint64_t address
 	return 0;
 }
 
+/* Where in the source; `source` is filled in for as long as nothing else is looked up. */
+static int look_up_source(struct places *p, const struct whose *whose, const struct looked_up *at,
+			  uint32_t fields, struct tally_source *source)
+{
+	uint64_t back = fields & PLACE_CALL && at->frame.address ? 1 : 0;
+	const struct tally_symbolizer_query query = {
+		.pid = whose->pid,
+		.mode = at->frame.mode,
+		.time = whose->time,
+		.address = at->frame.address - back,
+	};
+	struct tally_symbolized found;
+	int r = tally_symbolizer_lines(p->symbolizer, &query, 1, &found);
+
+	if (r == 0)
+		*source = found.sources[0];
+	return r;
+}
+
 static const char *dso_of(const struct looked_up *at)
 {
 	return at->frame.mode == TALLY_MODE_USER ? at->frame.path : at->frame.module;
@@ -100,6 +119,29 @@ static void put_dso(struct out *o, const struct looked_up *at, int32_t pid)
 	out_char(o, ')');
 }
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* What has no line is told by its module and address, as perf does. */
+static void put_source(const struct places *p, struct out *o, const struct looked_up *at,
+		       const struct tally_source *source)
+{
+	if (source->file && source->line) {
+		out_plain(o, p->full_source ? source->file : base_name(source->file));
+		out_char(o, ':');
+		out_dec(o, source->line, 0, ' ');
+	} else {
+		out_plain(o, at->frame.module);
+		out_char(o, '[');
+		out_hex(o, at->frame.module_address, 0, ' ');
+		out_char(o, ']');
+	}
+}
+
 static void put_named(struct out *o, const struct looked_up *at, int32_t pid, uint32_t fields)
 {
 	if (fields & FIELD_SYM) {
@@ -112,7 +154,7 @@ static void put_named(struct out *o, const struct looked_up *at, int32_t pid, ui
 	}
 }
 
-static void put_json(struct out *o, const struct looked_up *at)
+static void put_json(struct out *o, const struct looked_up *at, const struct tally_source *source)
 {
 	out_text(o, "\"ip\":\"0x");
 	out_hex(o, at->frame.address, 0, ' ');
@@ -125,21 +167,37 @@ static void put_json(struct out *o, const struct looked_up *at)
 	}
 	out_text(o, ",\"dso\":");
 	out_json(o, dso_of(at));
+	if (!source->file || !source->line)
+		return;
+	out_text(o, ",\"file\":");
+	out_json(o, source->file);
+	out_text(o, ",\"line\":");
+	out_dec(o, source->line, 0, ' ');
 }
 
-static void put_place(struct out *o, const struct looked_up *at, int32_t pid, enum place_form form,
-		      uint32_t fields)
+static void put_place(struct places *p, const struct looked_up *at, int32_t pid,
+		      enum place_form form, uint32_t fields, const struct tally_source *source)
 {
+	struct out *o = &p->texts;
+
 	switch (form) {
 	case PLACE_FRAME:
 		out_char(o, '\t');
 		out_hex(o, at->in_file, 16, ' ');
 		put_named(o, at, pid, fields);
+		if (fields & FIELD_SRCLINE) {
+			out_text(o, "\n  ");
+			put_source(p, o, at, source);
+		}
 		out_char(o, '\n');
 		break;
 	case PLACE_SAMPLE:
 		out_hex(o, at->frame.address, 16, ' ');
 		put_named(o, at, pid, fields);
+		if (fields & FIELD_SRCLINE) {
+			out_text(o, "\n  ");
+			put_source(p, o, at, source);
+		}
 		break;
 	case PLACE_NAME:
 		put_symbol(o, at, fields);
@@ -152,7 +210,7 @@ static void put_place(struct out *o, const struct looked_up *at, int32_t pid, en
 		out_hex(o, at->in_map, 0, ' ');
 		break;
 	case PLACE_JSON:
-		put_json(o, at);
+		put_json(o, at, source);
 		break;
 	}
 }
@@ -170,7 +228,8 @@ static bool passes(const struct places *p, const struct looked_up *at)
 static uint64_t key_of(const struct whose *whose, uint64_t address, uint32_t mode,
 		       enum place_form form, uint32_t fields)
 {
-	const uint32_t deciding = FIELD_IP | FIELD_SYM | FIELD_SYMOFF | FIELD_DSO;
+	const uint32_t deciding = FIELD_IP | FIELD_SYM | FIELD_SYMOFF | FIELD_DSO | FIELD_SRCLINE |
+				  PLACE_CALL;
 	bool kernel = mode == TALLY_MODE_KERNEL;
 	uint64_t space = kernel ? UINT64_MAX : (uint64_t)(uint32_t)whose->pid << 32;
 	uint64_t epoch = kernel ? whose->epoch.kernel
@@ -207,16 +266,19 @@ const struct place *place_of(struct places *p, const struct whose *whose, uint64
 {
 	uint64_t key = key_of(whose, address, mode, form, fields);
 	const struct place *known = place_known(p, key);
+	struct tally_source source = { 0 };
 	struct looked_up at;
 
 	if (known)
 		return known;
 	if (look_up(p, whose, address, mode, &at) < 0)
 		return NULL;
+	if (fields & FIELD_SRCLINE && look_up_source(p, whose, &at, fields, &source) < 0)
+		return NULL;
 	/* Of unknown mode are the addresses of data, and of branches. */
 	at.generated &= mode != TALLY_MODE_UNKNOWN || form == PLACE_DSO;
 	size_t start = p->texts.len;
-	put_place(&p->texts, &at, whose->pid, form, fields);
+	put_place(p, &at, whose->pid, form, fields, &source);
 	const struct place *kept = place_keep(p, key, start);
 	if (kept)
 		p->list.at[p->list.count - 1].passes = passes(p, &at);

@@ -11,6 +11,9 @@
 #include "profile/out.h"
 #include "profile/sideband.h"
 
+/* Among the fields: a call returns to the address, and the line is that of the call. */
+#define PLACE_CALL (1u << 31)
+
 /* How an address is written. */
 enum place_form {
 	PLACE_FRAME, /* of a callchain: tab, address (in its file for user code), symbol, dso, newline */
@@ -30,6 +33,7 @@ struct place {
 struct places {
 	struct sideband *sideband;
 	struct tally_symbolizer *symbolizer;
+	bool full_source;           /* lines with the whole path of their file */
 	const char *symbols, *dsos; /* filters: comma-separated lists; NULL: all */
 	struct out texts;
 	VEC(struct place) list;
@@ -45,7 +49,7 @@ struct whose {
 
 /*
  * The text of an address; `mode` is enum tally_mode, `fields` are those of enum field that decide what is
- * in it (SYM, SYMOFF, DSO, IP). Valid until the next call; NULL: no memory.
+ * in it (SYM, SYMOFF, DSO, IP, SRCLINE), and PLACE_CALL. Valid until the next call; NULL: no memory.
  */
 const struct place *place_of(struct places *p, const struct whose *whose, uint64_t address,
 			     uint32_t mode, enum place_form form, uint32_t fields);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/bytes.h"
 #include "base/error.h"
 #include "profile/profile.h"
@@ -17,7 +18,7 @@ int tally_profile_new(struct tally_profile **out, struct tally_error *err)
 	p->events = POOL(struct event, unit);
 	p->threads = POOL(struct thread, comm);
 	p->modules = POOL(struct module, build_id);
-	p->functions = POOL(struct function, mode);
+	p->functions = POOL(struct function, inlined);
 	p->locations = POOL(struct location, address);
 	p->stacks = POOL(struct stack, location);
 	p->rows = POOL(struct row, stack);
@@ -101,13 +102,49 @@ int tally_profile_function(struct tally_profile *p, int module, const char *name
 	return pool_add(&p->functions, &f);
 }
 
+/* The id of a text that was put together; UINT32_MAX: no memory. */
+static uint32_t keep_text(struct tally_profile *p, struct buf *text)
+{
+	uint32_t id = text->failed ? UINT32_MAX : strings_add_n(&p->strings, text->at, text->len);
+
+	buf_done(text);
+	return id;
+}
+
+int tally_profile_inlined(struct tally_profile *p, int module, const char *name, uint32_t mode)
+{
+	struct function f = { .module = module, .mode = mode, .inlined = true };
+	struct buf label = { 0 };
+
+	if (!module_at(p, (uint32_t)module) || !name)
+		return -EINVAL;
+	f.name = strings_add(&p->strings, name);
+	buf_str(&label, name);
+	buf_str(&label, " (inlined)");
+	f.label = keep_text(p, &label);
+	if (f.name == UINT32_MAX || f.label == UINT32_MAX)
+		return -ENOMEM;
+	return pool_add(&p->functions, &f);
+}
+
 int tally_profile_location(struct tally_profile *p, int function, uint64_t address)
+{
+	return tally_profile_place(p, function, address, NULL, 0);
+}
+
+int tally_profile_place(struct tally_profile *p, int function, uint64_t address, const char *file,
+			uint32_t line)
 {
 	struct location location = { .function = function, .address = address };
 
 	if (!function_at(p, (uint32_t)function))
 		return -EINVAL;
-	return pool_add(&p->locations, &location);
+	if (file && line) {
+		struct buf source = { 0 };
+		buf_printf(&source, "%s:%u", file, line);
+		location.source = keep_text(p, &source);
+	}
+	return location.source == UINT32_MAX ? -ENOMEM : pool_add(&p->locations, &location);
 }
 
 int tally_profile_stack(struct tally_profile *p, int parent, int location)
@@ -199,6 +236,7 @@ int tally_profile_function_info(const struct tally_profile *p, uint32_t function
 		.build_id = m->build_id,
 		.build_id_len = m->build_id_len,
 		.mode = f->mode,
+		.inlined = f->inlined,
 	};
 	return 0;
 }
@@ -220,6 +258,14 @@ int tally_profile_stack_info(const struct tally_profile *p, uint32_t stack, int3
 	*function = l->function;
 	*address = l->address;
 	return 0;
+}
+
+const char *tally_profile_stack_source(const struct tally_profile *p, uint32_t stack)
+{
+	const struct stack *s = stack_at(p, stack);
+	uint32_t source = s ? location_at(p, (uint32_t)s->location)->source : 0;
+
+	return source ? text_of(p, source) : NULL;
 }
 
 uint32_t tally_profile_rows(const struct tally_profile *p)

@@ -31,13 +31,14 @@ struct module {
 struct function {
 	int32_t module;
 	uint32_t name; /* or NO_NAME */
-	uint32_t mode; /* end of the key */
+	uint32_t mode;
+	uint32_t inlined; /* into its caller; end of the key */
 	uint32_t label;
 };
 
 struct location {
 	int32_t function;
-	uint32_t reserved; /* 0: keys have no padding */
+	uint32_t source; /* "file:line"; 0: unknown */
 	uint64_t address;
 };
 

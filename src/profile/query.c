@@ -14,7 +14,7 @@
 
 static const char *const key_names[QUERY_KEYS] = {
 	[QUERY_COMM] = "comm", [QUERY_DSO] = "dso", [QUERY_SYMBOL] = "symbol",
-	[QUERY_PID] = "pid",   [QUERY_TID] = "tid",
+	[QUERY_PID] = "pid",   [QUERY_TID] = "tid", [QUERY_SRCLINE] = "srcline",
 };
 
 /* A missing list has everything. */
@@ -63,7 +63,7 @@ static int read_sort(struct query *q, const char *sort, struct tally_error *err)
 		if (key == QUERY_KEYS)
 			return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 					 "cannot sort by '%.*s': the keys are comm, dso, symbol, "
-					 "pid and tid",
+					 "pid, tid and srcline",
 					 (int)len, piece);
 		if (q->sorts_by[key])
 			continue;
@@ -131,7 +131,9 @@ static int mark_leaves(struct query *q, const struct tally_query_opts *o)
 	for (uint32_t i = 0; i < p->functions.count; i++) {
 		const struct function *f = function_at(p, i);
 		const struct module *m = module_at(p, (uint32_t)f->module);
-		q->leaves[i] = in_list(o->symbol, text_of(p, f->label)) &&
+		/* An inlined function is asked for by its name, as the same one elsewhere. */
+		uint32_t name = f->name == NO_NAME ? f->label : f->name;
+		q->leaves[i] = in_list(o->symbol, text_of(p, name)) &&
 			       (in_list(o->dso, text_of(p, m->name)) ||
 				in_list(o->dso, text_of(p, m->path)));
 	}

@@ -17,6 +17,7 @@ enum query_key {
 	QUERY_SYMBOL,
 	QUERY_PID,
 	QUERY_TID,
+	QUERY_SRCLINE,
 	QUERY_KEYS,
 };
 

@@ -28,9 +28,11 @@ static void put_dec(struct out *o, const char *name, uint64_t value)
 }
 
 /* The members of a place, without the braces around them. */
-static int put_place(struct script *s, const struct whose *whose, uint64_t address, uint32_t mode)
+static int put_place(struct script *s, const struct whose *whose, uint64_t address, uint32_t mode,
+		     uint32_t fields)
 {
-	const struct place *place = place_of(&s->places, whose, address, mode, PLACE_JSON, 0);
+	const struct place *place = place_of(&s->places, whose, address, mode, PLACE_JSON,
+					     fields & (FIELD_SRCLINE | PLACE_CALL));
 
 	if (!place)
 		return -ENOMEM;
@@ -64,7 +66,8 @@ static void put_who(struct script *s, const struct script_event *event,
 	put_dec(o, "period", rec->sample.period);
 }
 
-static int put_chain(struct script *s, const struct tally_record *rec, const struct whose *whose)
+static int put_chain(struct script *s, const struct tally_record *rec, const struct whose *whose,
+		     uint32_t fields)
 {
 	struct chain_walk walk = { 0 };
 	bool first = true;
@@ -74,7 +77,8 @@ static int put_chain(struct script *s, const struct tally_record *rec, const str
 	out_char(&s->out, '[');
 	while (r == 0 && script_frame(s, rec, &walk)) {
 		out_text(&s->out, first ? "{" : ",{");
-		r = put_place(s, whose, walk.address, walk.mode);
+		r = put_place(s, whose, walk.address, walk.mode,
+			      fields | script_call(&walk, fields));
 		out_char(&s->out, '}');
 		first = false;
 	}
@@ -192,10 +196,11 @@ int script_json(struct script *s, const struct script_event *event, const struct
 	put_who(s, event, rec);
 	if (event->file->attr.sample_type & TALLY_SAMPLE_IP) {
 		out_char(&s->out, ',');
-		r = put_place(s, whose, rec->sample.ip, rec->misc & TALLY_MISC_CPUMODE);
+		r = put_place(s, whose, rec->sample.ip, rec->misc & TALLY_MISC_CPUMODE,
+			      event->fields);
 	}
 	if (r == 0 && event->chains)
-		r = put_chain(s, rec, whose);
+		r = put_chain(s, rec, whose, event->fields);
 	if (rec->sample.branches)
 		put_branches(s, rec);
 	put_rest(s, event, rec);

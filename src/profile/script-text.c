@@ -138,15 +138,25 @@ bool script_frame(const struct script *s, const struct tally_record *rec, struct
 	       (!s->opts.max_stack || walk->frames < s->opts.max_stack)) {
 		uint64_t entry = tally_sample_ip(rec, walk->i++);
 		if (entry < TALLY_CONTEXT_MAX) {
+			walk->is_call = walk->inside;
+			walk->inside = true;
 			walk->frames++;
 			walk->address = entry;
 			return true;
 		}
+		walk->inside = false;
 		if (entry == TALLY_CONTEXT_USER_DEFERRED)
 			walk->i++; /* a cookie stands behind it */
 		walk->mode = context_mode(entry);
 	}
 	return false;
+}
+
+static const struct place *frame_place(struct script *s, const struct chain_walk *walk,
+				       const struct whose *whose, uint32_t fields)
+{
+	return place_of(&s->places, whose, walk->address, walk->mode, PLACE_FRAME,
+			fields | script_call(walk, fields));
 }
 
 /* The frames of a chain, from memory when it was seen: stacks repeat. */
@@ -165,15 +175,14 @@ static int put_chain(struct script *s, const struct tally_record *rec, const str
 				hash_bytes(sample->chain, sample->chain_len * sizeof(uint64_t)));
 	const struct place *known = place_known(&s->places, key);
 	while (!known && script_frame(s, rec, &walk))
-		if (!place_of(&s->places, whose, walk.address, walk.mode, PLACE_FRAME, fields))
+		if (!frame_place(s, &walk, whose, fields))
 			return -ENOMEM;
 	if (!known) {
 		/* All frames have their texts by now, so that none comes in between these. */
 		size_t start = s->places.texts.len;
 		walk = (struct chain_walk){ 0 };
 		while (script_frame(s, rec, &walk)) {
-			const struct place *p = place_of(&s->places, whose, walk.address, walk.mode,
-							 PLACE_FRAME, fields);
+			const struct place *p = frame_place(s, &walk, whose, fields);
 			if (!p || !places_repeat(&s->places, p))
 				return -ENOMEM;
 		}

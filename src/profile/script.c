@@ -21,7 +21,7 @@
 	(TALLY_SCRIPT_JSON | TALLY_SCRIPT_DUMP | TALLY_SCRIPT_NS | TALLY_SCRIPT_NO_CHAIN |     \
 	 TALLY_SCRIPT_MMAPS | TALLY_SCRIPT_TASKS | TALLY_SCRIPT_SWITCHES | TALLY_SCRIPT_LOST | \
 	 TALLY_SCRIPT_NAMESPACES | TALLY_SCRIPT_CGROUPS | TALLY_SCRIPT_BPF |                   \
-	 TALLY_SCRIPT_OWN_PAYLOADS)
+	 TALLY_SCRIPT_OWN_PAYLOADS | TALLY_SCRIPT_FULL_SOURCE)
 
 #define MAX_CPUS 8192
 
@@ -345,7 +345,7 @@ static int take_build_id(uint32_t cpumode, int32_t pid, const char *name, const 
 {
 	struct script *s = arg;
 
-	if (s->unwinder && tally_unwinder_build_id(s->unwinder, name, id, id_len) == -ENOMEM)
+	if (s->unwinder && tally_unwinder_build_id(s->unwinder, pid, name, id, id_len) == -ENOMEM)
 		return -ENOMEM;
 	return tally_symbolizer_build_id(s->symbolizer, pid, name, id, id_len) == -ENOMEM ? -ENOMEM
 											  : 0;
@@ -387,6 +387,7 @@ static int open_symbols(struct script *s, struct tally_error *err)
 	s->places = (struct places){
 		.sideband = &s->sideband,
 		.symbolizer = s->symbolizer,
+		.full_source = s->opts.flags & TALLY_SCRIPT_FULL_SOURCE,
 		.symbols = s->opts.symbol,
 		.dsos = s->opts.dso,
 	};

@@ -77,10 +77,18 @@ void script_other(struct script *s, const struct script_event *event,
 struct chain_walk {
 	uint64_t i, address;
 	uint32_t mode, frames;
+	bool is_call; /* a call returns there */
+	bool inside;  /* the part (user or kernel) at hand has begun */
 };
 
 /* The next frame: its address and mode. false: no more. */
 bool script_frame(const struct script *s, const struct tally_record *rec, struct chain_walk *walk);
+
+/* For place_of(): without lines a frame to which a call returns looks like the others. */
+static inline uint32_t script_call(const struct chain_walk *walk, uint32_t fields)
+{
+	return walk->is_call && fields & FIELD_SRCLINE ? PLACE_CALL : 0;
+}
 
 /* sample.data_src in perf's words. */
 void script_data_src(struct script *s, uint64_t data_src);

@@ -32,7 +32,7 @@ struct text {
 
 static const char *const titles[QUERY_KEYS] = {
 	[QUERY_COMM] = "Command", [QUERY_DSO] = "Shared Object", [QUERY_SYMBOL] = "Symbol",
-	[QUERY_PID] = "Pid",      [QUERY_TID] = "Tid",
+	[QUERY_PID] = "Pid",      [QUERY_TID] = "Tid",           [QUERY_SRCLINE] = "Source:Line",
 };
 
 /* perf report's letters. */
@@ -52,6 +52,16 @@ static double percent(const struct text *t, uint64_t weight)
 	return t->q->total ? 100.0 * (double)weight / (double)t->q->total : 0;
 }
 
+/* The line without the folder of its file, as perf report; else what is known of the place. */
+static const char *source_text(const struct text *t, int32_t node, char room[TREE_LABEL_ROOM])
+{
+	uint32_t source = tree_source(t->tree, node);
+	const char *text = source ? text_of(t->q->profile, source) : NULL;
+	const char *slash = text ? strrchr(text, '/') : NULL;
+
+	return slash ? slash + 1 : text ? text : tree_label(t->tree, node, room);
+}
+
 /* A column's text; numbers are written into `room`. */
 static const char *column_text(const struct text *t, const struct line *line, enum query_key key,
 			       char room[TREE_LABEL_ROOM])
@@ -67,6 +77,8 @@ static const char *column_text(const struct text *t, const struct line *line, en
 		return text_of(p, module_at(p, (uint32_t)f->module)->name);
 	case QUERY_SYMBOL:
 		return tree_label(t->tree, line->first, room);
+	case QUERY_SRCLINE:
+		return source_text(t, line->first, room);
 	default:
 		snprintf(room, TREE_LABEL_ROOM, "%d", key == QUERY_PID ? head->pid : head->tid);
 		return room;
@@ -307,7 +319,8 @@ int tally_report_text(const struct tally_profile *profile, const struct tally_qu
 
 	if (r < 0 || (r = query_open(&q, profile, query, err)) < 0)
 		return r;
-	r = tree_build(&tree, &q, q.sorts_by, TREE_BY_ADDRESS);
+	r = tree_build(&tree, &q, q.sorts_by,
+		       q.sorts_by[QUERY_SRCLINE] ? TREE_BY_LINE : TREE_BY_ADDRESS);
 	if (r == 0) {
 		r = print_report(&text);
 		tree_done(&tree);

@@ -53,10 +53,40 @@ static uint32_t stack_name(const struct builder *b, int32_t stack)
 {
 	const struct tally_profile *p = b->q->profile;
 	uint32_t function = stack_function(p, (uint32_t)stack);
+	uint32_t location = (uint32_t)stack_at(p, (uint32_t)stack)->location;
+	bool named = function_at(p, function)->name != NO_NAME;
 
-	if (b->tree->unnamed != TREE_BY_ADDRESS || function_at(p, function)->name != NO_NAME)
+	if (named && b->tree->lines && location_at(p, location)->source)
+		return (uint32_t)p->functions.count + b->tree->lines[location];
+	if (named || b->tree->unnamed < TREE_BY_ADDRESS)
 		return function;
-	return (uint32_t)p->functions.count + (uint32_t)stack_at(p, (uint32_t)stack)->location;
+	return (uint32_t)p->functions.count + location;
+}
+
+/* A line of a function, as executed in one of its addresses. */
+struct line_of {
+	int32_t function;
+	uint32_t source; /* end of the key */
+	uint32_t location;
+};
+
+static int find_lines(struct tree *tree, const struct tally_profile *p)
+{
+	struct pool known = POOL(struct line_of, source);
+	int r = 0;
+
+	tree->lines = calloc(p->locations.count + 1, sizeof(*tree->lines));
+	if (!tree->lines)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < p->locations.count && r >= 0; i++) {
+		const struct location *l = location_at(p, i);
+		struct line_of line = { l->function, l->source, i };
+		r = pool_add(&known, &line);
+		if (r >= 0)
+			tree->lines[i] = ((const struct line_of *)known.at + r)->location;
+	}
+	pool_done(&known);
+	return r < 0 ? r : 0;
 }
 
 /* A walk through what is no stack finds nonsense, a hundred deep, and none of it has a name. */
@@ -220,10 +250,10 @@ static int link_nodes(struct tree *tree, const struct tally_profile *p)
 			places[i] = (struct place){ n->parent, i, i };
 			if (n->depth == 1)
 				places[i].rank = heads[n->name];
-			else if (i > TREE_ROOT && !tree_address(tree, i))
+			else if (i > TREE_ROOT && n->name < p->functions.count)
 				places[i].rank = functions[n->name];
 			else
-				places[i].rank = n->name; /* addresses stand behind functions */
+				places[i].rank = n->name; /* places stand behind functions */
 		}
 		qsort(places, count, sizeof(*places), compare_places);
 		/* From behind, so that each list ends up in order; the root stands first. */
@@ -251,7 +281,9 @@ int tree_build(struct tree *tree, const struct query *q, const bool *keys,
 		.profile = q->profile,
 		.unnamed = unnamed,
 	};
-	r = add_node(tree, -1, 0);
+	r = unnamed == TREE_BY_LINE ? find_lines(tree, q->profile) : 0;
+	if (r == 0)
+		r = add_node(tree, -1, 0);
 	if (r >= 0)
 		r = add_rows(&b);
 	map64_done(&b.placed);
@@ -269,9 +301,11 @@ void tree_done(struct tree *tree)
 {
 	pool_done(&tree->nodes);
 	pool_done(&tree->heads);
+	free(tree->lines);
 }
 
-const struct location *tree_address(const struct tree *tree, int32_t node)
+/* The location by which a node is told apart, else NULL. */
+static const struct location *node_location(const struct tree *tree, int32_t node)
 {
 	const struct tree_node *n = tree_at(tree, node);
 	uint32_t functions = (uint32_t)tree->profile->functions.count;
@@ -281,12 +315,32 @@ const struct location *tree_address(const struct tree *tree, int32_t node)
 		       : NULL;
 }
 
+const struct location *tree_address(const struct tree *tree, int32_t node)
+{
+	const struct location *l = node_location(tree, node);
+
+	return l && function_at(tree->profile, (uint32_t)l->function)->name == NO_NAME ? l : NULL;
+}
+
+uint32_t tree_source(const struct tree *tree, int32_t node)
+{
+	const struct location *l = node_location(tree, node);
+
+	return l ? l->source : 0;
+}
+
 const struct function *tree_function(const struct tree *tree, int32_t node)
 {
-	const struct location *address = tree_address(tree, node);
+	const struct location *l = node_location(tree, node);
 
-	return function_at(tree->profile,
-			   address ? (uint32_t)address->function : tree_at(tree, node)->name);
+	return function_at(tree->profile, l ? (uint32_t)l->function : tree_at(tree, node)->name);
+}
+
+uint32_t tree_name(const struct tree *tree, int32_t node)
+{
+	const struct location *l = node_location(tree, node);
+
+	return l && !tree_address(tree, node) ? (uint32_t)l->function : tree_at(tree, node)->name;
 }
 
 const char *tree_label(const struct tree *tree, int32_t node, char room[TREE_LABEL_ROOM])

@@ -32,10 +32,12 @@ enum tree_unnamed {
 	TREE_BY_MODULE,  /* one function of their module, which calls itself */
 	TREE_GATHERED,   /* the same, but a frame that only calls itself is shown once */
 	TREE_BY_ADDRESS, /* told apart: a node's name is the number of functions plus the location */
+	TREE_BY_LINE,    /* likewise, and functions by the lines of the source that were executed */
 };
 
 struct tree {
 	struct pool nodes, heads;
+	uint32_t *lines; /* of TREE_BY_LINE, by location: the first one of the same line */
 	const struct tally_profile *profile;
 	enum tree_unnamed unnamed;
 };
@@ -58,6 +60,10 @@ static inline const struct tree_head *tree_head(const struct tree *tree, int32_t
 
 /* The location of a node that is an address without a symbol, else NULL. */
 const struct location *tree_address(const struct tree *tree, int32_t node);
+/* "file:line" of a node of TREE_BY_LINE; 0: unknown. */
+uint32_t tree_source(const struct tree *tree, int32_t node);
+/* What tells a node below a head from others in a call graph: its name, whatever the line. */
+uint32_t tree_name(const struct tree *tree, int32_t node);
 /* The function of a node below a head. */
 const struct function *tree_function(const struct tree *tree, int32_t node);
 

@@ -160,7 +160,7 @@ static int unwind(struct unwinding *u, const struct tally_layout *layout, const 
 	struct tally_unwound how;
 
 	if (tally_record_decode(layout, bytes, len, &rec, sizeof(rec)) < 0 ||
-	    !rec.sample.regs_user.abi)
+	    !rec.sample.regs_user.abi || !rec.sample.stack)
 		return 0;
 	uint64_t n = take_kernel_part(u, &rec);
 	/* One is left for the mark. */

@@ -59,8 +59,8 @@ def functions(path, *words, cache=None):
 
 
 def mostly(found, name):
-    """Nearly all samples of a program that does nothing else."""
-    assert found.get(name, 0) > 0.8 * sum(found.values()), f"{name} is not in most of {found}"
+    """Most samples of a program that does nothing else; on a busy machine many fall into the kernel."""
+    assert found.get(name, 0) > 0.5 * sum(found.values()), f"{name} is not in most of {found}"
 
 
 def children(pid):

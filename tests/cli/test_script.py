@@ -254,7 +254,7 @@ def what_cannot_be_is_said():
     with scratch() as folder:
         path = handmade(folder)
         for words, text in ((["-F", "colour"], "'colour' is no field"), (["-F", "+cpu"], "have no cpu"),
-                            (["-F", "srcline"], "debug information"), (["-F", "comm,+ip"], "mixes"),
+                            (["-F", "srccode"], "tally annotate"), (["-F", "comm,srcline"], "ask for ip too"), (["-F", "comm,+ip"], "mixes"),
                             (["-C", "x"], "no list of CPUs"), (["--time", "x"], "no span of time")):
             done = tally("script", "-i", path, *words)
             same((done.returncode, done.stdout), (2, ""), f"the answer to {words}")

@@ -27,13 +27,13 @@ static void list_names(void)
 	check(name_count > 10);
 }
 
-static void compare(char *name, uint32_t flags, uint32_t how)
+static void compare(char *name, uint32_t flags, uint32_t how, int keep)
 {
 	char *const argv[] = { hazards, name, NULL };
 	struct guest_end alone, traced;
 
 	guest_alone(argv, &alone);
-	guest_traced(argv, flags, how, &traced);
+	guest_traced_keeping(argv, flags, how, keep, &traced);
 	if (!check_int(traced.error, 0) || !check_int(traced.status, alone.status) ||
 	    !check_str(traced.text, alone.text) || !check_u64(traced.strange, 0))
 		printf("# hazard '%s'\n", name);
@@ -41,31 +41,39 @@ static void compare(char *name, uint32_t flags, uint32_t how)
 		printf("# hazard '%s'\n", name);
 }
 
-static void all_are_as_alone(uint32_t flags, uint32_t how)
+static void all_are_as_alone(uint32_t flags, uint32_t how, int keep)
 {
 	for (unsigned i = 0; i < name_count; i++)
-		compare(names[i], flags, how);
+		compare(names[i], flags, how, keep);
 }
 
 static void stepped_programs_see_nothing(void)
 {
-	all_are_as_alone(TALLY_TRACEE_PIN, TALLY_RESUME_STEP);
+	all_are_as_alone(TALLY_TRACEE_PIN, TALLY_RESUME_STEP, 0);
 }
 
 static void stepped_programs_see_nothing_on_many_cpus(void)
 {
-	all_are_as_alone(0, TALLY_RESUME_STEP);
+	all_are_as_alone(0, TALLY_RESUME_STEP, 0);
 }
 
 static void programs_stopped_at_calls_see_nothing(void)
 {
-	all_are_as_alone(TALLY_TRACEE_PIN, TALLY_RESUME_SYSCALL);
+	all_are_as_alone(TALLY_TRACEE_PIN, TALLY_RESUME_SYSCALL, 0);
 }
 
 static void programs_that_run_see_nothing(void)
 {
-	all_are_as_alone(TALLY_TRACEE_PIN, TALLY_RESUME_RUN);
-	all_are_as_alone(0, TALLY_RESUME_RUN);
+	all_are_as_alone(TALLY_TRACEE_PIN, TALLY_RESUME_RUN, 0);
+	all_are_as_alone(0, TALLY_RESUME_RUN, 0);
+}
+
+/* Whatever it blocks and handles, a clock's signal is kept out of its mask, and it does not see that. */
+static void programs_do_not_see_that_a_signal_is_kept(void)
+{
+	all_are_as_alone(0, TALLY_RESUME_RUN, 16);
+	all_are_as_alone(TALLY_TRACEE_PIN, TALLY_RESUME_RUN, SIGUSR1);
+	all_are_as_alone(0, TALLY_RESUME_STEP, 16);
 }
 
 static void sums_are_those_of_the_program(void)
@@ -105,5 +113,6 @@ int main(void)
 	tap_run(stepped_programs_see_nothing_on_many_cpus);
 	tap_run(programs_stopped_at_calls_see_nothing);
 	tap_run(programs_that_run_see_nothing);
+	tap_run(programs_do_not_see_that_a_signal_is_kept);
 	return tap_end();
 }

@@ -40,8 +40,9 @@ static void child_runs(struct shared *shared, enum load load)
 		shared->phase = BETWEEN;
 		shared->phase = RUNS_MANY;
 		load_run(load, MANY);
-		shared->phase = i ? DONE : BETWEEN;
+		shared->phase = BETWEEN;
 	}
+	shared->phase = DONE;
 	_exit(0);
 }
 

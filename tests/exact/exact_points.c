@@ -58,8 +58,8 @@ static bool compare(struct tally_tracee *tracee, const struct reference_row *row
 	if (!check_int(tally_tracee_regs(tracee, &regs), 0) ||
 	    !check_int(tally_tracee_vector(tracee, vector, &len), 0))
 		return false;
-	return check_u64(tally_tracee_regs_pc(&regs), row->regs.rip) &
-	       check_mem(regs.word, &row->regs, sizeof(row->regs)) &
+	return check_u64(tally_tracee_regs_pc(&regs), row->regs.rip) &&
+	       check_mem(regs.word, &row->regs, sizeof(row->regs)) &&
 	       check_mem(vector, &row->vector, VECTOR_BYTES);
 }
 

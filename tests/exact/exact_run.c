@@ -59,8 +59,8 @@ static void each_tick_is_reached(char *hazard)
 		tally_run_threads(run, &threads);
 		uint64_t instructions = threads[0].retired.instructions;
 		bool over = o->kind == TALLY_OUTCOME_EXITED;
-		bool good = over || (check_int(o->kind, TALLY_OUTCOME_REACHED) &
-				     check_u64(o->clock.ticks, ticks) &
+		bool good = over || (check_int(o->kind, TALLY_OUTCOME_REACHED) &&
+				     check_u64(o->clock.ticks, ticks) &&
 				     check(instructions > last || ticks == 0));
 		last = instructions;
 		tally_run_free(run);

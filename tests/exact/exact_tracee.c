@@ -12,14 +12,16 @@
 
 static struct tally_tracee *launch(const char *program, const char *word, uint32_t flags)
 {
-	char *argv[] = { getenv(program), word ? strdup(word) : NULL, NULL };
+	char copy[32];
+	char *argv[] = { getenv(program), word ? copy : NULL, NULL };
 	struct tally_tracee *tracee = NULL;
 	struct tally_error err;
+
+	snprintf(copy, sizeof(copy), "%s", word ? word : "");
 	int r = tally_tracee_launch(&tracee, argv, TALLY_OPTS(tracee, .flags = flags), &err);
 
 	if (!check_int(r, 0))
 		printf("# %s\n", err.text);
-	free(argv[1]);
 	return tracee;
 }
 
@@ -193,7 +195,8 @@ static void calls_of_its_own_leave_no_trace(void)
 static void a_call_at_a_signal_does_not_lose_it(void)
 {
 	static const uint64_t none[6] = { 0 };
-	char *const argv[] = { getenv("HAZARDS"), strdup("handler"), NULL };
+	char word[] = "handler";
+	char *const argv[] = { getenv("HAZARDS"), word, NULL };
 	struct guest_end alone;
 	struct tally_stop stop = { 0 };
 	char text[GUEST_TEXT];
@@ -392,11 +395,43 @@ static void an_exec_by_another_thread_is_told(void)
 	check_int(stop.value, 0);
 }
 
+/* A program that blocks everything is stopped by the signal that is kept, and by no other. */
+static void a_kept_signal_is_not_blocked(void)
+{
+	char text[GUEST_TEXT];
+	int before, file = capture_output(&before);
+	struct tally_tracee *t = launch("HAZARDS", "deaf", 0);
+	struct tally_stop stop = { 0 };
+	uint64_t mask = 0;
+
+	if (t && check_int(tally_tracee_keep(t, 16), 0)) {
+		check_int(tally_tracee_resume(t, TALLY_RESUME_RUN, 0), 0);
+		do
+			tally_tracee_wait(t, 5, &stop);
+		while (lseek(STDOUT_FILENO, 0, SEEK_END) == 0);
+		check_int(stop.kind, TALLY_STOP_NONE);
+		syscall(SYS_tgkill, tally_tracee_pid(t), tally_tracee_tid(t), SIGUSR1);
+		check_int(tally_tracee_wait(t, 20, &stop), 0);
+		check_int(stop.kind, TALLY_STOP_NONE);
+		syscall(SYS_tgkill, tally_tracee_pid(t), tally_tracee_tid(t), 16);
+		check_int(tally_tracee_wait(t, -1, &stop), 0);
+		check_int(stop.kind, TALLY_STOP_SIGNAL);
+		check_int(stop.signal, 16);
+		check_int(tally_tracee_sigmask(t, &mask), 0);
+		check(mask >> 15 & 1);
+		check_int(tally_tracee_keep(t, SIGKILL), -EINVAL);
+	}
+	tally_tracee_free(t);
+	restore_output(file, before, text);
+	check_str(text, "deaf\n");
+}
+
 /* A timestamp is what the tracer answers. */
 static void time_stamp_reads_are_trapped(void)
 {
 #if defined(__x86_64__)
-	char *argv[] = { getenv("HAZARDS"), strdup("tsc"), NULL };
+	char word[] = "tsc";
+	char *argv[] = { getenv("HAZARDS"), word, NULL };
 	struct tally_tracee *t = NULL;
 	struct tally_stop stop = { 0 };
 	struct tally_error err;
@@ -432,7 +467,8 @@ static void time_stamp_reads_are_trapped(void)
 /* Where it cannot, that is said, and nothing is started. */
 static void cpuid_is_trapped_or_refused(void)
 {
-	char *argv[] = { getenv("HAZARDS"), strdup("cpuid"), NULL };
+	char word[] = "cpuid";
+	char *argv[] = { getenv("HAZARDS"), word, NULL };
 	struct tally_tracee *t = NULL;
 	struct tally_stop stop = { 0 };
 	struct tally_error err;
@@ -464,7 +500,8 @@ static void cpuid_is_trapped_or_refused(void)
 
 static void children_of_the_callers_are_left_to_him(void)
 {
-	char *const argv[] = { getenv("HAZARDS"), strdup("fork"), NULL };
+	char word[] = "fork";
+	char *const argv[] = { getenv("HAZARDS"), word, NULL };
 	struct guest_end end;
 	int status = 0;
 	pid_t child = fork();
@@ -501,7 +538,8 @@ static void it_ends_with_its_tracer(void)
 
 static void what_cannot_be_is_refused(void)
 {
-	char *const none[] = { NULL }, *const nowhere[] = { strdup("/no/such/program"), NULL };
+	char path[] = "/no/such/program";
+	char *const none[] = { NULL }, *const nowhere[] = { path, NULL };
 	struct tally_tracee *t = NULL;
 	struct tally_stop stop;
 	struct tally_error err;
@@ -537,6 +575,7 @@ int main(void)
 	tap_run(interrupts_and_steps_do_not_disturb_each_other);
 	tap_run(a_kill_at_any_stop_is_told);
 	tap_run(an_exec_by_another_thread_is_told);
+	tap_run(a_kept_signal_is_not_blocked);
 	tap_run(time_stamp_reads_are_trapped);
 	tap_run(cpuid_is_trapped_or_refused);
 	tap_run(children_of_the_callers_are_left_to_him);

@@ -80,9 +80,9 @@ static inline bool guest_is_over(const struct tally_stop *stop)
 	       stop->kind == TALLY_STOP_GONE;
 }
 
-/* All stops are resumed alike; signals are passed on. */
-static inline void guest_traced(char *const argv[], uint32_t flags, uint32_t how,
-				struct guest_end *end)
+/* All stops are resumed alike; signals are passed on. `keep`: a signal for tally_tracee_keep(). */
+static inline void guest_traced_keeping(char *const argv[], uint32_t flags, uint32_t how, int keep,
+					struct guest_end *end)
 {
 	struct tally_tracee *tracee;
 	struct tally_stop stop = { 0 };
@@ -91,6 +91,8 @@ static inline void guest_traced(char *const argv[], uint32_t flags, uint32_t how
 
 	memset(end, 0, sizeof(*end));
 	end->error = tally_tracee_launch(&tracee, argv, TALLY_OPTS(tracee, .flags = flags), &err);
+	if (end->error == 0 && keep)
+		end->error = tally_tracee_keep(tracee, keep);
 	while (end->error == 0 && !guest_is_over(&stop)) {
 		end->error = tally_tracee_resume(
 			tracee, stop.kind == TALLY_STOP_GROUP ? TALLY_RESUME_LISTEN : how,
@@ -107,6 +109,12 @@ static inline void guest_traced(char *const argv[], uint32_t flags, uint32_t how
 	tally_tracee_retired(tracee, &end->retired, &end->exact);
 	tally_tracee_free(tracee);
 	restore_output(file, before, end->text);
+}
+
+static inline void guest_traced(char *const argv[], uint32_t flags, uint32_t how,
+				struct guest_end *end)
+{
+	guest_traced_keeping(argv, flags, how, 0, end);
 }
 
 #endif

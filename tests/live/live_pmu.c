@@ -10,37 +10,9 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#include "opening.h"
-#include "tap.h"
+#include "pmu.h"
 
 #define SPINS 1000000ull
-
-static char why_not[TALLY_ERROR_TEXT]; /* no PMU; "": there is one */
-
-/* n rounds of two instructions, one of them a branch. */
-#if defined(__x86_64__)
-static void spin(uint64_t n)
-{
-	__asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(n) : : "cc");
-}
-#elif defined(__aarch64__)
-static void spin(uint64_t n)
-{
-	__asm__ volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(n) : : "cc");
-}
-#else
-static void spin(uint64_t n)
-{
-	for (volatile uint64_t i = 0; i < n; i++)
-		;
-}
-#endif
-
-#define NEED_PMU()                         \
-	do {                               \
-		if (why_not[0])            \
-			tap_skip(why_not); \
-	} while (0)
 
 static void instructions_per_cycle(void)
 {
@@ -50,7 +22,7 @@ static void instructions_per_cycle(void)
 	NEED_PMU();
 	require(open_group(&o, "{instructions,cycles}:u", 0));
 	check_int(tally_group_enable(o.group), 0);
-	spin(SPINS);
+	loop(SPINS);
 	check_int(tally_group_disable(o.group), 0);
 	check_int(tally_group_read(o.group, counts, 2), 0);
 	check(counts[0].value >= 2 * SPINS && counts[0].value < 2 * SPINS + 100000);
@@ -73,7 +45,7 @@ static void with_software_events_in_one_group(void)
 		struct opened o;
 		require(open_group(&o, lists[i], 0));
 		check_int(tally_group_enable(o.group), 0);
-		spin(SPINS);
+		loop(SPINS);
 		check_int(tally_group_disable(o.group), 0);
 		check_int(tally_group_read(o.group, counts, 3), 0);
 		check(counts[0].value > 0 && counts[1].value > 0);
@@ -106,7 +78,12 @@ static void misses_of_the_first_cache(void)
 	walk(memory, bytes, 4160);
 	check_int(tally_counter_disable(o.counter), 0);
 	uint64_t far = value_of(o.counter);
-	check(far > 0);
+	if (far == 0) {
+		free((void *)(uintptr_t)memory);
+		close_all(&o);
+		tap_skip(
+			"a walk over 64 MiB misses nothing: the caches of this CPU are not emulated");
+	}
 	check_int(tally_counter_reset(o.counter), 0);
 	check_int(tally_counter_enable(o.counter), 0);
 	for (int i = 0; i < 4; i++)
@@ -128,7 +105,7 @@ static void first_caches_in_one_group(void)
 		tap_skip("this PMU does not count misses of both first caches");
 	}
 	check_int(tally_group_enable(o.group), 0);
-	spin(1000);
+	loop(1000);
 	check_int(tally_group_disable(o.group), 0);
 	check_int(tally_group_read(o.group, counts, 2), 0);
 	close_all(&o);
@@ -175,7 +152,7 @@ static void branches_of_oneself(void)
 	for (uint64_t n = 500; n <= 500000; n *= 10) {
 		check_int(tally_counter_reset(o.counter), 0);
 		check_int(tally_counter_enable(o.counter), 0);
-		spin(n);
+		loop(n);
 		check_int(tally_counter_disable(o.counter), 0);
 		uint64_t value = value_of(o.counter);
 		check(value >= n && value <= n + 100);
@@ -196,7 +173,7 @@ static void *spin_when_told(void *arg)
 	s->tid = (pid_t)syscall(SYS_gettid);
 	pthread_barrier_wait(&s->begin);
 	pthread_barrier_wait(&s->begin);
-	spin(SPINS);
+	loop(SPINS);
 	return NULL;
 }
 
@@ -250,42 +227,6 @@ static void read_in_user_space_it_is_the_kernels(void)
 		tap_skip("its counters are not read in user space here: the kernel was asked");
 }
 
-/* More events than counters: each is extrapolated, and says so. */
-static void events_that_take_turns_are_scaled(void)
-{
-	enum {
-		EVENTS = 15
-	};
-	struct opened o[EVENTS];
-	struct tally_count count;
-	int scaled = 0;
-
-	NEED_PMU();
-	for (int i = 0; i < EVENTS; i++)
-		require(open_counter(&o[i], "instructions:u", &self, TALLY_COUNTER_ENABLED, 0));
-	/* Long enough for some rounds of 4 ms. */
-	do {
-		spin(SPINS);
-		check_int(tally_counter_read(o[0].counter, &count), 0);
-	} while (count.enabled_ns < 1000000000);
-	uint64_t values[EVENTS], sum = 0;
-	for (int i = 0; i < EVENTS; i++) {
-		check_int(tally_counter_disable(o[i].counter), 0);
-		check_int(tally_counter_read(o[i].counter, &count), 0);
-		scaled += count.state == TALLY_COUNT_SCALED;
-		check(count.state != TALLY_COUNT_NEVER_RAN && count.state != TALLY_COUNT_ERROR);
-		check((count.state == TALLY_COUNT_SCALED) == (count.running_ns < count.enabled_ns));
-		values[i] = count.value;
-		sum += values[i];
-		close_all(&o[i]);
-	}
-	/* All count the same code. */
-	for (int i = 0; i < EVENTS; i++)
-		check(values[i] > sum / EVENTS * 9 / 10 && values[i] < sum / EVENTS * 11 / 10);
-	if (!scaled)
-		tap_skip("this PMU has a counter for each of 15 events");
-}
-
 static void a_group_that_is_too_large_is_told(void)
 {
 	static const char list[] =
@@ -308,7 +249,7 @@ static void a_group_that_is_too_large_is_told(void)
 	} else {
 		/* It finds out when it tries. */
 		check_int(tally_group_enable(o.group), 0);
-		spin(100 * SPINS); /* some milliseconds: not too short to say so */
+		loop(100 * SPINS); /* some milliseconds: not too short to say so */
 		check_int(tally_group_disable(o.group), 0);
 		check_int(tally_group_read(o.group, counts, 40), 0);
 		check_int(counts[0].state, TALLY_COUNT_NEVER_RAN);
@@ -335,7 +276,7 @@ static void a_pinned_event_without_a_counter_is_an_error(void)
 		require(open_counter(&o[i], "instructions:u", &self, TALLY_COUNTER_PINNED, 0));
 	for (int i = 0; i < EVENTS; i++)
 		check_int(tally_counter_enable(o[i].counter), 0);
-	spin(SPINS);
+	loop(SPINS);
 	for (int i = 0; i < EVENTS; i++) {
 		check_int(tally_counter_read(o[i].counter, &count), 0);
 		if (count.state == TALLY_COUNT_ERROR) {
@@ -360,7 +301,7 @@ static void an_exclusive_event_counts(void)
 	NEED_PMU();
 	require(open_counter(&o, "instructions:u", &self, TALLY_COUNTER_EXCLUSIVE, 0));
 	check_int(tally_counter_enable(o.counter), 0);
-	spin(SPINS);
+	loop(SPINS);
 	check_int(tally_counter_disable(o.counter), 0);
 	check(value_of(o.counter) >= 2 * SPINS);
 	close_all(&o);
@@ -375,7 +316,7 @@ static void modes_are_counted_apart(void)
 	if (!open_group(&o, "{instructions:u,instructions:k,instructions:uk}", 0))
 		tap_skip("this user may not count in the kernel, or the PMU tells no modes apart");
 	check_int(tally_group_enable(o.group), 0);
-	spin(SPINS);
+	loop(SPINS);
 	for (int i = 0; i < 100; i++)
 		syscall(SYS_getppid);
 	check_int(tally_group_disable(o.group), 0);
@@ -405,9 +346,9 @@ static void an_overflow_is_a_signal(void)
 	check_int(tally_counter_signal(o.counter, TALLY_OPTS(signal, .signo = signo), &err), 0);
 	check_int(tally_counter_enable(o.counter), 0);
 	for (int i = 0; i < 9; i++)
-		spin(SPINS);
+		loop(SPINS);
 	check_int(sigtimedwait(&set, &info, &now), -1);
-	spin(SPINS + 10000);
+	loop(SPINS + 10000);
 	check_int(tally_counter_disable(o.counter), 0);
 	require(sigtimedwait(&set, &info, &now) == signo);
 	check_int(tally_signal_is_overflow(&info, o.counter), POLL_IN);
@@ -416,17 +357,7 @@ static void an_overflow_is_a_signal(void)
 
 int main(void)
 {
-	struct opened probe;
-
-	if (!open_counter(&probe, "instructions:u", &self, TALLY_COUNTER_ENABLED, 0)) {
-		snprintf(why_not, sizeof(why_not), "%s", err.text);
-	} else {
-		spin(1000);
-		if (value_of(probe.counter) < 2000)
-			snprintf(why_not, sizeof(why_not),
-				 "instructions open here, and do not move");
-		close_all(&probe);
-	}
+	probe_pmu();
 	tap_run(instructions_per_cycle);
 	tap_run(with_software_events_in_one_group);
 	tap_run(misses_of_the_first_cache);
@@ -435,7 +366,6 @@ int main(void)
 	tap_run(branches_of_oneself);
 	tap_run(branches_of_another_thread);
 	tap_run(read_in_user_space_it_is_the_kernels);
-	tap_run(events_that_take_turns_are_scaled);
 	tap_run(a_group_that_is_too_large_is_told);
 	tap_run(a_pinned_event_without_a_counter_is_an_error);
 	tap_run(an_exclusive_event_counts);

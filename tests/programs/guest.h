@@ -71,6 +71,9 @@ GUEST_USED _Noreturn static void guest_begin(long *stack)
 }
 
 /* What compilers call by themselves. */
+void *memcpy(void *to, const void *from, unsigned long len);
+void *memset(void *to, int byte, unsigned long len);
+
 GUEST_USED void *memcpy(void *to, const void *from, unsigned long len)
 {
 	for (unsigned long i = 0; i < len; i++)

@@ -149,6 +149,33 @@ static int hazard_marker_signal(void)
 	return handled != 1;
 }
 
+/* Blocked, it waits; and a handler during which it is blocked is not interrupted by it. */
+static int hazard_blocked_marker(void)
+{
+	handle(SIGNAL_STKFLT, (uintptr_t)on_signal, SA_SIGINFO_BIT);
+	set_mask(~0ull);
+	send_self(SIGNAL_STKFLT);
+	spin(20);
+	guest_say_hex("mask ", mask_of());
+	int before = handled;
+	send_self(SIGNAL_STKFLT);
+	set_mask(0);
+	spin(20);
+	guest_say_hex("before ", (uint64_t)before);
+	guest_say_hex("after ", (uint64_t)handled);
+	guest_say_hex("code ", (uint64_t)(uint32_t)handled_code);
+	return before != 0 || handled != 1;
+}
+
+/* With all signals blocked, until it is ended or something happens to it. */
+static int hazard_deaf(void)
+{
+	set_mask(~0ull);
+	guest_say("deaf\n");
+	spin(2000000000);
+	return 0;
+}
+
 static char stack[16384] __attribute__((aligned(64)));
 static volatile int child_ran;
 
@@ -313,6 +340,7 @@ static const struct hazard {
 	{ "ignored-trap", hazard_ignored_trap },
 	{ "breakpoint", hazard_breakpoint },
 	{ "marker-signal", hazard_marker_signal },
+	{ "blocked-marker", hazard_blocked_marker },
 	{ "vfork", hazard_vfork },
 	{ "fork", hazard_fork },
 	{ "exec", hazard_exec },
@@ -331,6 +359,8 @@ static const struct hazard {
 int guest_main(int argc, char **argv)
 {
 	self = argv[0];
+	if (argc > 1 && guest_same(argv[1], "deaf"))
+		return hazard_deaf();
 	for (unsigned long i = 0; i < HAZARDS; i++) {
 		if (argc > 1 && guest_same(argv[1], hazards[i].name))
 			return hazards[i].run();

@@ -99,8 +99,15 @@ static void unknown_and_lacking_fields_are_told_apart(void)
 	fields_init(&f);
 	check_int(parse("comm,colour"), -EINVAL);
 	check_has(err.text, "'colour' is no field");
-	check_int(parse("srcline"), -EOPNOTSUPP);
-	check_has(err.text, "debug information");
+	check_int(parse("srccode"), -EOPNOTSUPP);
+	check_has(err.text, "tally annotate");
+}
+
+static void a_line_is_of_an_address(void)
+{
+	fields_init(&f);
+	check_int(parse("comm,ip,srcline"), 0);
+	check_u64(f.shown[FIELDS_SW] & FIELD_SRCLINE, FIELD_SRCLINE);
 }
 
 static void defaults_without_data_go(void)
@@ -155,6 +162,7 @@ int main(void)
 	tap_run(signs_add_and_take_away);
 	tap_run(what_kinds_cannot_have_is_left_out);
 	tap_run(unknown_and_lacking_fields_are_told_apart);
+	tap_run(a_line_is_of_an_address);
 	tap_run(defaults_without_data_go);
 	tap_run(what_was_asked_for_must_be_there);
 	tap_run(tracepoints_get_addresses_with_their_chains);

@@ -638,6 +638,46 @@ static void code_is_named_by_the_jitdump_of_its_time(void)
 	fakeroot_remove(&root);
 }
 
+/* A jitdump of V8 has lines behind the ELF header that perf inject would put before the code. */
+static void check_line(uint64_t shift)
+{
+	const struct fakejit_line lines[] = { { CODE + 0x1000 + shift, 3, "a.js" },
+					      { CODE + 0x1010 + shift, 5, "\xff" } };
+	static struct fakejit j;
+	struct tally_mapping dump = { .start = 0x7e0000000000,
+				      .end = 0x7e0000001000,
+				      .path = "/jit-7.dump" };
+	struct tally_symbolizer_query query = { .pid = 42, .mode = TALLY_MODE_USER, .time = 200 };
+	struct tally_symbolized out;
+	struct fakeroot root;
+	struct fixture f;
+	fakejit_begin(&j, false, 0);
+	fakejit_lines(&j, 100, CODE + 0x1000, lines, 2);
+	fakejit_load(&j, 100, CODE + 0x1000, 0x100, "one");
+	require(fakeroot_make(&root) && open_below(&f, &root, root.path));
+	require(fakeroot_bytes(&root, dump.path, j.at, j.len));
+	require(map_code(&f, 42, "//anon"));
+	check_int(tally_maps_add(f.maps, 42, 50, &dump), 0);
+
+	query.address = CODE + 0x1012;
+	check_int(tally_symbolizer_lines(f.symbolizer, &query, 1, &out), 0);
+	check_u64(out.source_count, 1);
+	check_str(out.sources[0].function, "one");
+	check_str(out.sources[0].file, "a.js");
+	check_u64(out.sources[0].line, 5);
+	query.address = CODE + 0x1002;
+	check_int(tally_symbolizer_lines(f.symbolizer, &query, 1, &out), 0);
+	check_u64(out.sources[0].line, 3);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void made_code_has_lines_where_a_jitdump_tells(void)
+{
+	check_line(0);
+	check_line(64);
+}
+
 #define PROG 0xffffffffc0100000
 
 static void kernel_code_that_comes_and_goes(void)
@@ -768,6 +808,7 @@ int main(void)
 	tap_run(modules_are_told_apart);
 	tap_run(code_is_named_by_the_perf_map);
 	tap_run(code_is_named_by_the_jitdump_of_its_time);
+	tap_run(made_code_has_lines_where_a_jitdump_tells);
 	tap_run(kernel_code_that_comes_and_goes);
 	tap_run(kept_programs_are_found_by_build_id);
 	tap_run(build_ids_of_one_process_are_its_own);

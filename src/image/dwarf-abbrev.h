@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* Abbreviations: what attributes the DIEs with a code have. */
+#ifndef IMAGE_DWARF_ABBREV_H
+#define IMAGE_DWARF_ABBREV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "image/dwarf-form.h"
+
+struct dwarf_attr {
+	uint16_t name, form;
+	int32_t size;     /* of its values; -1: it differs */
+	int64_t constant; /* of DW_FORM_implicit_const */
+};
+
+struct dwarf_abbrev {
+	uint64_t code;
+	uint16_t tag;
+	bool has_children;
+	uint32_t first, count; /* attributes */
+	uint32_t prefix;       /* bytes of the first attributes, as far as they are of fixed size */
+	uint32_t variable;     /* the first that is not, counted from `first` */
+	int32_t sibling;       /* where in the prefix DW_AT_sibling stands; -1: nowhere there */
+	uint8_t sibling_size;
+};
+
+struct dwarf_abbrevs {
+	VEC(struct dwarf_abbrev) list;
+	VEC(struct dwarf_attr) attrs;
+	struct map64 by_code; /* index + 1; empty while the codes count from 1 */
+};
+
+/*
+ * Reads a table up to its end, or to where it makes no sense; with `only` not 0, just the entry with
+ * that code. The sizes are those of units with this encoding. -ENOMEM.
+ */
+int dwarf_abbrevs_read(struct dwarf_abbrevs *a, struct dwarf_cursor *c, uint64_t only,
+		       const struct dwarf_encoding *e);
+/* NULL: there is none. */
+const struct dwarf_abbrev *dwarf_abbrevs_find(const struct dwarf_abbrevs *a, uint64_t code);
+void dwarf_abbrevs_done(struct dwarf_abbrevs *a);
+
+static inline const struct dwarf_attr *dwarf_abbrev_attrs(const struct dwarf_abbrevs *a,
+							  const struct dwarf_abbrev *abbrev)
+{
+	return a->attrs.at + abbrev->first;
+}
+
+/* Goes behind a value. */
+static inline void dwarf_attr_skip(struct dwarf_cursor *c, const struct dwarf_attr *attr,
+				   const struct dwarf_encoding *e)
+{
+	if (attr->size >= 0)
+		cursor_take(c, (uint64_t)attr->size);
+	else
+		dwarf_form_skip(c, attr->form, e);
+}
+
+/* Goes behind a DIE, whose code was read. */
+void dwarf_abbrev_skip(const struct dwarf_abbrevs *a, const struct dwarf_abbrev *abbrev,
+		       struct dwarf_cursor *c, const struct dwarf_encoding *e);
+
+#endif

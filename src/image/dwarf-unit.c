@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* Units, their root DIEs, and the meaning of values. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "image/dwarf-unit.h"
+
+/* No program has more; a table of them must stay far from wrapping. */
+#define MAX_UNITS (1u << 24)
+
+/* What honest files read more than once: a table for units of different sizes, shared lists. */
+#define BUDGET(size) (8 * (size) + 65536)
+
+/* The longest header and root DIE that are read at once while units are listed. */
+#define ROOT_READ 512
+
+static const struct {
+	const char *program, *dwo;
+} section_names[DWARF_SECTIONS] = {
+	[DWARF_INFO] = { ".debug_info", ".debug_info.dwo" },
+	[DWARF_ABBREV] = { ".debug_abbrev", ".debug_abbrev.dwo" },
+	[DWARF_STR] = { ".debug_str", ".debug_str.dwo" },
+	[DWARF_STR_OFFSETS] = { ".debug_str_offsets", ".debug_str_offsets.dwo" },
+	[DWARF_RNGLISTS] = { ".debug_rnglists", ".debug_rnglists.dwo" },
+	[DWARF_LINE_STR] = { ".debug_line_str", NULL },
+	[DWARF_ADDR] = { ".debug_addr", NULL },
+	[DWARF_RANGES] = { ".debug_ranges", NULL },
+	[DWARF_LINE] = { ".debug_line", NULL },
+};
+
+int dwarf_file_open(struct dwarf_file *f, const struct elf_input *in, bool is_dwo)
+{
+	f->is_dwo = is_dwo;
+	for (int i = 0; i < DWARF_SECTIONS; i++) {
+		const char *name = is_dwo ? section_names[i].dwo : section_names[i].program;
+		int r = name ? dwarf_section_open(&f->sections[i], in, name, i == DWARF_INFO) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void dwarf_file_finish(struct dwarf_file *f)
+{
+	for (int i = 0; i < DWARF_SECTIONS; i++)
+		dwarf_section_finish(&f->sections[i]);
+}
+
+void dwarf_file_done(struct dwarf_file *f)
+{
+	for (int i = 0; i < DWARF_SECTIONS; i++)
+		dwarf_section_done(&f->sections[i]);
+	vec_each (&f->abbrevs, a) {
+		dwarf_abbrevs_done(*a);
+		free(*a);
+	}
+	vec_done(&f->abbrevs);
+	map64_done(&f->abbrevs_at);
+	vec_done(&f->units);
+	free(f->scratch.at);
+}
+
+/* The header of a unit; the cursor ends with the unit. false: not one that we can read. */
+static bool read_header(struct dwarf_unit *u, struct dwarf_cursor *c)
+{
+	u->encoding.is64 = cursor_unit(c);
+	uint16_t version = cursor_u16(c);
+	if (version < 2 || version > 5)
+		return false;
+	u->encoding.version = (uint8_t)version;
+	u->type = DW_UT_compile;
+	if (version == 5) {
+		u->type = cursor_u8(c);
+		u->encoding.address_size = cursor_u8(c);
+		u->abbrev_offset = cursor_offset(c, u->encoding.is64);
+	} else {
+		u->abbrev_offset = cursor_offset(c, u->encoding.is64);
+		u->encoding.address_size = cursor_u8(c);
+	}
+	if (u->type == DW_UT_skeleton || u->type == DW_UT_split_compile)
+		u->dwo_id = cursor_u64(c);
+	return !c->failed && (u->encoding.address_size == 4 || u->encoding.address_size == 8);
+}
+
+static bool is_type_unit(const struct dwarf_unit *u)
+{
+	return u->type == DW_UT_type || u->type == DW_UT_split_type;
+}
+
+/* What is no unit for us is passed over; what has no length ends the list. */
+static int list_units(struct dwarf_file *f)
+{
+	struct dwarf_section *info = &f->sections[DWARF_INFO];
+
+	for (uint64_t at = 0; at < info->size && f->units.count < MAX_UNITS;) {
+		struct dwarf_unit unit = { .file = f, .offset = at, .is_split = f->is_dwo };
+		struct dwarf_cursor c = dwarf_section_at(info, at, at + 12);
+		/* The length alone first, lest the whole rest of the section be read. */
+		uint64_t len = cursor_u32(&c);
+		uint64_t head = len == 0xffffffff ? 12 : 4;
+		len = head == 12 ? cursor_u64(&c) : len;
+		if (c.failed || len > info->size - at - head)
+			break;
+		unit.end = at + head + len;
+		c = dwarf_section_at(info, at,
+				     at + ROOT_READ < unit.end ? at + ROOT_READ : unit.end);
+		const uint8_t *start = c.at, *end = c.end;
+		c.end = info->data + unit.end; /* for the check of its length */
+		bool ok = read_header(&unit, &c);
+		c.end = end;
+		if (ok && c.at <= c.end && !is_type_unit(&unit)) {
+			struct dwarf_unit *added;
+			unit.dies = at + (uint64_t)(c.at - start);
+			added = vec_push(&f->units);
+			if (!added)
+				return -ENOMEM;
+			*added = unit;
+		}
+		at = unit.end;
+	}
+	return 0;
+}
+
+int dwarf_file_list(struct dwarf_file *f)
+{
+	f->abbrev_budget = BUDGET(f->sections[DWARF_ABBREV].size);
+	f->line_budget = BUDGET(f->sections[DWARF_LINE].size);
+	f->range_budget = BUDGET(f->sections[DWARF_RANGES].size + f->sections[DWARF_RNGLISTS].size);
+	int r = list_units(f);
+	for (size_t i = 0; i < f->units.count && r == 0 && !f->is_dwo; i++)
+		r = dwarf_unit_root(&f->units.at[i]);
+	return r;
+}
+
+struct dwarf_unit *dwarf_file_unit(struct dwarf_file *f, uint64_t offset)
+{
+	size_t low = 0, high = f->units.count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (f->units.at[middle].end <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == f->units.count || offset < f->units.at[low].dies)
+		return NULL;
+	return &f->units.at[low];
+}
+
+struct dwarf_cursor dwarf_unit_cursor(const struct dwarf_unit *u, uint64_t offset, uint64_t len)
+{
+	struct dwarf_cursor c = { .failed = true };
+
+	if (offset < u->dies || offset >= u->end)
+		return c;
+	return dwarf_section_at(&u->file->sections[DWARF_INFO], offset,
+				len < u->end - offset ? offset + len : u->end);
+}
+
+/* false: so much has been read of these tables that the file must be made to be slow. */
+static bool spend(uint64_t *budget, uint64_t bytes)
+{
+	if (bytes > *budget)
+		return false;
+	*budget -= bytes;
+	return true;
+}
+
+/* A table, or with `only` one entry of it. */
+static int read_abbrevs(const struct dwarf_unit *u, struct dwarf_abbrevs *a, uint64_t only)
+{
+	struct dwarf_file *f = u->file;
+	struct dwarf_section *section = &f->sections[DWARF_ABBREV];
+	/* A table has no length to stop at, so all of them are read from the file at once. */
+	dwarf_section_finish(section);
+	struct dwarf_cursor c = dwarf_section_at(section, u->abbrev_offset, section->size);
+	const uint8_t *start = c.at;
+
+	if (!f->abbrev_budget)
+		cursor_fail(&c);
+	int r = dwarf_abbrevs_read(a, &c, only, &u->encoding);
+	uint64_t used = start ? (uint64_t)(c.at - start) : 0;
+	if (!spend(&f->abbrev_budget, used))
+		f->abbrev_budget = 0;
+	return r;
+}
+
+int dwarf_unit_abbrevs(struct dwarf_unit *u)
+{
+	struct dwarf_file *f = u->file;
+	const struct dwarf_encoding *e = &u->encoding;
+
+	if (u->abbrevs)
+		return 0;
+	uint64_t kind = (uint64_t)(e->version <= 2) << 63 | (uint64_t)(e->address_size == 8) << 62 |
+			(uint64_t)e->is64 << 61;
+	uint32_t *index = map64_at(&f->abbrevs_at, u->abbrev_offset ^ kind);
+	if (!index || !vec_reserve(&f->abbrevs, 1))
+		return -ENOMEM;
+	if (!*index) {
+		struct dwarf_abbrevs *a = calloc(1, sizeof(*a));
+		int r = a ? read_abbrevs(u, a, 0) : -ENOMEM;
+		if (r < 0) {
+			if (a)
+				dwarf_abbrevs_done(a);
+			free(a);
+			return r;
+		}
+		f->abbrevs.at[f->abbrevs.count++] = a;
+		*index = (uint32_t)f->abbrevs.count;
+	}
+	u->abbrevs = f->abbrevs.at[*index - 1];
+	return u->abbrevs->list.count ? 0 : -EBADMSG;
+}
+
+/* ---- the root DIE ---- */
+
+struct root {
+	struct dwarf_value low_pc, high_pc, ranges, stmt_list, comp_dir, dwo_name, language;
+	struct dwarf_value addr_base, str_offsets_base, rnglists_base, ranges_base, dwo_id;
+};
+
+static struct dwarf_value *root_value(struct root *root, uint16_t name)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+		return &root->low_pc;
+	case DW_AT_high_pc:
+		return &root->high_pc;
+	case DW_AT_ranges:
+		return &root->ranges;
+	case DW_AT_stmt_list:
+		return &root->stmt_list;
+	case DW_AT_language:
+		return &root->language;
+	case DW_AT_comp_dir:
+		return &root->comp_dir;
+	case DW_AT_dwo_name:
+	case DW_AT_GNU_dwo_name:
+		return &root->dwo_name;
+	case DW_AT_addr_base:
+	case DW_AT_GNU_addr_base:
+		return &root->addr_base;
+	case DW_AT_str_offsets_base:
+		return &root->str_offsets_base;
+	case DW_AT_rnglists_base:
+		return &root->rnglists_base;
+	case DW_AT_GNU_ranges_base:
+		return &root->ranges_base;
+	case DW_AT_GNU_dwo_id:
+		return &root->dwo_id;
+	default:
+		return NULL;
+	}
+}
+
+static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_cursor *c,
+		      const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev)
+{
+	const struct dwarf_attr *attrs = dwarf_abbrev_attrs(abbrevs, abbrev);
+
+	u->tag = abbrev->tag;
+	for (uint32_t i = 0; i < abbrev->count && !c->failed; i++) {
+		struct dwarf_value *to = root_value(root, attrs[i].name);
+		if (to)
+			*to = dwarf_form_read(c, attrs[i].form, attrs[i].constant, &u->encoding);
+		else
+			dwarf_attr_skip(c, &attrs[i], &u->encoding);
+	}
+}
+
+/* A base that is not stated is behind the header of the section's first table (DWARF 5, 7.26 ff.). */
+static uint64_t base_or(const struct dwarf_unit *u, const struct dwarf_value *v, uint64_t set,
+			uint64_t without)
+{
+	if (v->form)
+		return v->number;
+	if (set)
+		return set;
+	return u->encoding.version >= 5 ? without : 0;
+}
+
+/* Compilers put functions into the types to which they belong for these alone if at all: Rust's do;
+ * those of C++ leave declarations there, and C has nothing to put. */
+static bool is_plain(uint64_t language)
+{
+	switch (language) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C99:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C11:
+	case DW_LANG_C_plus_plus_14:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void take_root(struct dwarf_unit *u, const struct root *root)
+{
+	bool is64 = u->encoding.is64;
+
+	u->has_plain_types = is_plain(root->language.number);
+	u->comp_dir = root->comp_dir;
+	u->dwo_name = root->dwo_name;
+	u->low_pc = root->low_pc;
+	u->high_pc = root->high_pc;
+	u->ranges = root->ranges;
+	u->stmt_list = root->stmt_list;
+	u->str_offsets_base = base_or(u, &root->str_offsets_base, u->str_offsets_base,
+				      is64 ? 16 : 8);
+	u->rnglists_base = base_or(u, &root->rnglists_base, u->rnglists_base, is64 ? 20 : 12);
+	u->addr_base = base_or(u, &root->addr_base, 0, 8);
+	u->ranges_base = root->ranges_base.number;
+	if (root->dwo_id.form)
+		u->dwo_id = root->dwo_id.number;
+	if (u->skeleton) {
+		u->addr_base = u->skeleton->addr_base;
+		u->ranges_base = u->skeleton->ranges_base;
+		u->base = u->skeleton->base;
+	}
+	dwarf_unit_address(u, &u->low_pc, &u->base);
+}
+
+int dwarf_unit_root(struct dwarf_unit *u)
+{
+	struct dwarf_abbrevs own = { 0 };
+	struct root root = { 0 };
+	struct dwarf_section *info = &u->file->sections[DWARF_INFO];
+	uint64_t to = u->dies + ROOT_READ < u->end ? u->dies + ROOT_READ : u->end;
+	struct dwarf_cursor c = dwarf_section_at(info, u->dies, to);
+	uint64_t code = cursor_uleb(&c);
+
+	u->root_read = true;
+	if (!code)
+		return 0;
+	int r = read_abbrevs(u, &own, code);
+	const struct dwarf_abbrev *abbrev = dwarf_abbrevs_find(&own, code);
+	if (r == 0 && abbrev) {
+		const uint8_t *start = c.at;
+		read_root(u, &root, &c, &own, abbrev);
+		/* With texts in it a root may be longer than what was read. */
+		if (c.failed && start) {
+			uint64_t at = u->dies + (uint64_t)(start - (info->data + u->dies));
+			c = dwarf_unit_cursor(u, at, UINT64_MAX);
+			root = (struct root){ 0 };
+			read_root(u, &root, &c, &own, abbrev);
+		}
+		take_root(u, &root);
+	}
+	dwarf_abbrevs_done(&own);
+	return r;
+}
+
+/* ---- values ---- */
+
+/* An entry of a table of offsets. */
+static const char *text_by_index(const struct dwarf_unit *u, uint64_t index)
+{
+	struct dwarf_file *f = u->file;
+	uint64_t size = u->encoding.is64 ? 8 : 4;
+	struct dwarf_section *offsets = &f->sections[DWARF_STR_OFFSETS];
+
+	if (index > offsets->size / size)
+		return NULL;
+	uint64_t at = u->str_offsets_base + index * size;
+	struct dwarf_cursor c = dwarf_section_at(offsets, at, at + size);
+	uint64_t offset = cursor_offset(&c, u->encoding.is64);
+	return c.failed ? NULL : dwarf_section_text(&f->sections[DWARF_STR], offset);
+}
+
+const char *dwarf_unit_text(const struct dwarf_unit *u, const struct dwarf_value *v)
+{
+	struct dwarf_file *f = u->file;
+
+	switch (v->form) {
+	case DW_FORM_string:
+		return v->text;
+	case DW_FORM_strp:
+		return dwarf_section_text(&f->sections[DWARF_STR], v->number);
+	case DW_FORM_line_strp:
+		return dwarf_section_text(&f->sections[DWARF_LINE_STR], v->number);
+	case DW_FORM_strp_sup:
+	case DW_FORM_GNU_strp_alt:
+		return f->alt ? dwarf_section_text(&f->alt->sections[DWARF_STR], v->number) : NULL;
+	case DW_FORM_strx:
+	case DW_FORM_strx1:
+	case DW_FORM_strx2:
+	case DW_FORM_strx3:
+	case DW_FORM_strx4:
+	case DW_FORM_GNU_str_index:
+		return text_by_index(u, v->number);
+	default:
+		return NULL;
+	}
+}
+
+bool dwarf_unit_indexed(const struct dwarf_unit *u, uint64_t index, uint64_t *address)
+{
+	struct dwarf_file *f = u->skeleton ? u->skeleton->file : u->file;
+	struct dwarf_section *section = &f->sections[DWARF_ADDR];
+	uint8_t size = u->encoding.address_size;
+
+	if (index > section->size / size)
+		return false;
+	uint64_t at = u->addr_base + index * size;
+	struct dwarf_cursor c = dwarf_section_at(section, at, at + size);
+	uint64_t value = cursor_address(&c, size);
+	if (!c.failed)
+		*address = value;
+	return !c.failed;
+}
+
+bool dwarf_unit_address(const struct dwarf_unit *u, const struct dwarf_value *v, uint64_t *address)
+{
+	switch (v->form) {
+	case DW_FORM_addr:
+		*address = v->number;
+		return true;
+	case DW_FORM_addrx:
+	case DW_FORM_addrx1:
+	case DW_FORM_addrx2:
+	case DW_FORM_addrx3:
+	case DW_FORM_addrx4:
+	case DW_FORM_GNU_addr_index:
+		return dwarf_unit_indexed(u, v->number, address);
+	default:
+		return false;
+	}
+}
+
+bool dwarf_unit_reference(const struct dwarf_unit *u, const struct dwarf_value *v,
+			  struct dwarf_unit **to, uint64_t *die)
+{
+	struct dwarf_file *f = u->file;
+
+	switch (v->form) {
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata:
+		*die = u->offset + v->number;
+		break;
+	case DW_FORM_ref_addr:
+		*die = v->number;
+		break;
+	case DW_FORM_GNU_ref_alt:
+	case DW_FORM_ref_sup4:
+	case DW_FORM_ref_sup8:
+		f = f->alt;
+		*die = v->number;
+		break;
+	default:
+		return false;
+	}
+	*to = f ? dwarf_file_unit(f, *die) : NULL;
+	return *to != NULL;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* One walk over the DIEs of a unit. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "image/dwarf-ranges.h"
+#include "image/inline-index.h"
+
+/* No compiler nests so deeply; what does was made to. */
+#define MAX_DEPTH 2048
+
+struct walk {
+	struct inline_index *index;
+	struct dwarf_unit *unit;
+	struct dwarf_cursor at;
+	const uint8_t *start; /* of the unit's DIEs */
+	struct dwarf_ranges ranges;
+	VEC(uint32_t) owners; /* by depth: the node in which DIEs lie */
+};
+
+/* Of a function's DIE. */
+struct attributes {
+	struct dwarf_value low_pc, high_pc, ranges, call_file, call_line, call_column;
+};
+
+static bool is_function(uint16_t tag)
+{
+	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+}
+
+/* In what there may be functions. */
+static bool may_hold_functions(const struct walk *w, uint16_t tag)
+{
+	switch (tag) {
+	case DW_TAG_compile_unit:
+	case DW_TAG_partial_unit:
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_lexical_block:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_with_stmt:
+		return true;
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_interface_type:
+		return !w->unit->has_plain_types;
+	default:
+		return false;
+	}
+}
+
+static struct dwarf_value *wanted(struct attributes *a, uint16_t name)
+{
+	switch (name) {
+	case DW_AT_low_pc:
+		return &a->low_pc;
+	case DW_AT_high_pc:
+		return &a->high_pc;
+	case DW_AT_ranges:
+		return &a->ranges;
+	case DW_AT_call_file:
+		return &a->call_file;
+	case DW_AT_call_line:
+		return &a->call_line;
+	case DW_AT_call_column:
+		return &a->call_column;
+	default:
+		return NULL;
+	}
+}
+
+static void read_attributes(struct walk *w, const struct dwarf_abbrev *abbrev, struct attributes *a)
+{
+	const struct dwarf_attr *attrs = dwarf_abbrev_attrs(w->unit->abbrevs, abbrev);
+	const struct dwarf_encoding *e = &w->unit->encoding;
+
+	*a = (struct attributes){ 0 };
+	for (uint32_t i = 0; i < abbrev->count && !w->at.failed; i++) {
+		struct dwarf_value *to = wanted(a, attrs[i].name);
+		if (to)
+			*to = dwarf_form_read(&w->at, attrs[i].form, attrs[i].constant, e);
+		else
+			dwarf_attr_skip(&w->at, &attrs[i], e);
+	}
+}
+
+/* Adds a function that has code. Its number, or `owner`: it has none. -ENOMEM. */
+static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die,
+			    uint32_t owner, uint32_t depth)
+{
+	struct inline_index *x = w->index;
+	struct attributes a;
+
+	read_attributes(w, abbrev, &a);
+	if (w->at.failed || (!a.low_pc.form && !a.ranges.form))
+		return owner;
+	if (dwarf_ranges_read(&w->ranges, w->unit, &a.low_pc, &a.high_pc, &a.ranges) < 0)
+		return -ENOMEM;
+	if (!w->ranges.list.count)
+		return owner;
+	uint32_t number = (uint32_t)x->nodes.count;
+	struct inline_node *node = vec_push(&x->nodes);
+	if (!node)
+		return -ENOMEM;
+	*node = (struct inline_node){
+		.die = die,
+		.parent = abbrev->tag == DW_TAG_inlined_subroutine ? owner : INLINE_NONE,
+		.call_file = (uint32_t)a.call_file.number,
+		.call_line = (uint32_t)a.call_line.number,
+		.call_column = (uint32_t)a.call_column.number,
+	};
+	vec_each (&w->ranges.list, range)
+		if (!cover_add(&x->cover, range->low, range->high, number, depth))
+			return -ENOMEM;
+	return number;
+}
+
+/* Where the next sibling is, if the DIE tells; else NULL. */
+static const uint8_t *sibling_of(const struct walk *w, const struct dwarf_abbrev *abbrev)
+{
+	struct dwarf_cursor c = w->at;
+	uint64_t offset, here = w->unit->dies + (uint64_t)(w->at.at - w->start);
+
+	if (abbrev->sibling < 0 || !cursor_take(&c, (uint64_t)abbrev->sibling))
+		return NULL;
+	offset = w->unit->offset;
+	switch (abbrev->sibling_size) {
+	case 1:
+		offset += cursor_u8(&c);
+		break;
+	case 2:
+		offset += cursor_u16(&c);
+		break;
+	case 4:
+		offset += cursor_u32(&c);
+		break;
+	default:
+		return NULL;
+	}
+	/* Forward alone: nothing is walked over twice. */
+	if (c.failed || offset <= here || offset >= w->unit->end)
+		return NULL;
+	return w->start + (offset - w->unit->dies);
+}
+
+/* One DIE; pushes what its children lie in. 0, or -ENOMEM. */
+static int visit(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die)
+{
+	uint32_t depth = (uint32_t)w->owners.count;
+	uint32_t owner = depth ? w->owners.at[depth - 1] : INLINE_NONE;
+
+	if (is_function(abbrev->tag)) {
+		int64_t r = add_function(w, abbrev, die, owner, depth);
+		if (r < 0)
+			return (int)r;
+		owner = (uint32_t)r;
+	} else {
+		const uint8_t *sibling = NULL;
+		if (abbrev->has_children && !may_hold_functions(w, abbrev->tag))
+			sibling = sibling_of(w, abbrev);
+		if (sibling) {
+			w->at.at = sibling;
+			return 0;
+		}
+		dwarf_abbrev_skip(w->unit->abbrevs, abbrev, &w->at, &w->unit->encoding);
+	}
+	if (!abbrev->has_children)
+		return 0;
+	uint32_t *level = vec_push(&w->owners);
+	if (!level)
+		return -ENOMEM;
+	*level = owner;
+	return 0;
+}
+
+static int walk_dies(struct walk *w)
+{
+	int r = 0;
+
+	do {
+		uint64_t die = w->unit->dies + (uint64_t)(w->at.at - w->start);
+		uint64_t code = cursor_uleb(&w->at);
+		if (!code) {
+			if (w->owners.count)
+				w->owners.count--;
+			continue;
+		}
+		const struct dwarf_abbrev *abbrev = dwarf_abbrevs_find(w->unit->abbrevs, code);
+		if (!abbrev)
+			break;
+		r = visit(w, abbrev, die);
+	} while (r == 0 && w->owners.count && w->owners.count < MAX_DEPTH && !w->at.failed);
+	return r;
+}
+
+int inline_index_read(struct inline_index *x, struct dwarf_unit *u)
+{
+	int r = dwarf_unit_abbrevs(u);
+
+	if (r < 0)
+		return r == -ENOMEM ? r : 0;
+	struct dwarf_file *f = u->file;
+	struct walk w = { .index = x, .unit = u };
+	w.at = dwarf_section_once(&f->sections[DWARF_INFO], u->dies, u->end, &f->scratch);
+	w.start = w.at.at;
+	if (!w.at.failed)
+		r = walk_dies(&w);
+	if (r == 0 && !cover_seal(&x->cover))
+		r = -ENOMEM;
+	dwarf_ranges_done(&w.ranges);
+	vec_done(&w.owners);
+	return r;
+}
+
+void inline_index_done(struct inline_index *x)
+{
+	vec_done(&x->nodes);
+	cover_done(&x->cover);
+}
+
+uint32_t inline_index_find(const struct inline_index *x, uint64_t address)
+{
+	return cover_find(&x->cover, address);
+}

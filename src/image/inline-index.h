@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The functions of a unit and the calls that were inlined into them, by address: one walk over its
+ * DIEs, which keeps of each what a look-up needs. Names are read when they are asked for.
+ */
+#ifndef IMAGE_INLINE_INDEX_H
+#define IMAGE_INLINE_INDEX_H
+
+#include <stdint.h>
+
+#include "image/cover.h"
+#include "image/dwarf-unit.h"
+
+#define INLINE_NONE UINT32_MAX
+
+struct inline_node {
+	uint64_t die;    /* in .debug_info */
+	uint32_t parent; /* in which this was inlined; INLINE_NONE: a function of its own */
+	uint32_t call_file, call_line, call_column;
+};
+
+struct inline_index {
+	VEC(struct inline_node) nodes;
+	struct cover cover; /* of nodes */
+};
+
+/* Walks over the unit's DIEs, as far as they make sense, into a zeroed `*x`. -ENOMEM. */
+int inline_index_read(struct inline_index *x, struct dwarf_unit *u);
+void inline_index_done(struct inline_index *x);
+
+/* The innermost function or inlined call at an address; INLINE_NONE. Chains by `parent` end. */
+uint32_t inline_index_find(const struct inline_index *x, uint64_t address);
+
+struct die_name {
+	const char *text; /* in the sections; NULL: it has none */
+	bool is_linkage;  /* as the linker knows it, maybe mangled */
+};
+
+/* The name of a function's DIE, by what it is an instance of too. -ENOMEM. */
+int die_name(struct die_name *name, struct dwarf_unit *u, uint64_t die);
+
+#endif
