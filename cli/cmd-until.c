@@ -56,6 +56,8 @@ static void print_json(FILE *to, const struct tally_run *run, const struct stand
 		fputs("\"pc\": null, ", to);
 	fputs("\"symbol\": ", to);
 	json_text(to, s->place.symbol[0] ? s->place.symbol : NULL);
+	fputs(", \"line\": ", to);
+	json_text(to, s->place.line[0] ? s->place.line : NULL);
 	fputs(", \"registers\": {", to);
 	for (uint32_t i = 0; s->known && name_of(s, i); i++)
 		fprintf(to, "%s\"%s\": \"0x%" PRIx64 "\"", i ? ", " : "", name_of(s, i),
@@ -91,6 +93,8 @@ static void print_text(FILE *to, const struct until_run *u, const struct tally_r
 	fprintf(to, "%8s 0x%016" PRIx64 "  %s%s%s%s\n", "pc", tally_tracee_regs_pc(&s->regs),
 		s->place.symbol, s->place.symbol[0] ? " (" : "", s->place.module,
 		s->place.symbol[0] ? ")" : "");
+	if (s->place.line[0])
+		fprintf(to, "%8s %s\n", "line", s->place.line);
 	if (u->registers)
 		print_registers(to, s);
 }

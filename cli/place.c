@@ -36,23 +36,34 @@ static void read_maps(struct tally_maps *maps, int32_t process)
 		fclose(file);
 }
 
+static void name(struct place *out, const struct tally_symbolized *found)
+{
+	const struct tally_frame *frame = &found->frame;
+	const struct tally_source *source = &found->sources[0];
+
+	snprintf(out->module, sizeof(out->module), "%s", frame->module);
+	if (frame->function)
+		snprintf(out->symbol, sizeof(out->symbol), "%s+0x%" PRIx64, frame->function,
+			 frame->offset);
+	if (source->file && source->line)
+		snprintf(out->line, sizeof(out->line), "%s:%" PRIu32, source->file, source->line);
+}
+
 void place_of(struct place *out, int32_t process, uint64_t address)
 {
+	const struct tally_symbolizer_query query = {
+		.pid = process, .mode = TALLY_MODE_USER, .time = UINT64_MAX, .address = address
+	};
 	struct tally_maps *maps = NULL;
 	struct tally_symbolizer *symbolizer = NULL;
-	struct tally_frame frame;
+	struct tally_symbolized found;
 
-	out->symbol[0] = out->module[0] = 0;
+	memset(out, 0, sizeof(*out));
 	if (tally_maps_new(&maps) == 0) {
 		read_maps(maps, process);
 		if (tally_symbolizer_new(&symbolizer, maps, NULL, NULL) == 0 &&
-		    tally_symbolizer_find(symbolizer, process, UINT64_MAX, address, TALLY_MODE_USER,
-					  &frame) >= 0) {
-			snprintf(out->module, sizeof(out->module), "%s", frame.module);
-			if (frame.function)
-				snprintf(out->symbol, sizeof(out->symbol), "%s+0x%" PRIx64,
-					 frame.function, frame.offset);
-		}
+		    tally_symbolizer_lines(symbolizer, &query, 1, &found) == 0)
+			name(out, &found);
 	}
 	tally_symbolizer_free(symbolizer);
 	tally_maps_free(maps);

@@ -6,13 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * "function+0x12 (module)", from the process's mappings as they are; "" when nothing names it. `process`
- * must not run meanwhile. `symbol` alone is the part before the blank.
- */
+/* From the process's mappings as they are: it must not run meanwhile. "": nothing names it. */
 struct place {
-	char symbol[512];
+	char symbol[512]; /* function+0x12 */
 	char module[256];
+	char line[512]; /* file:12, where the program has debugging information */
 };
 
 void place_of(struct place *out, int32_t process, uint64_t address);

@@ -29,7 +29,7 @@ struct tally_run;
 
 /* Who counts. */
 enum tally_run_clock {
-	TALLY_RUN_AUTO = 0, /* `pmu` where it can be had, else `step` */
+	TALLY_RUN_AUTO = 0, /* `pmu` where it has been tried out and counts exactly, else `step` */
 	TALLY_RUN_PMU,
 	TALLY_RUN_STEP,
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <tally/run.h>
+#include <tally/selftest.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -40,6 +41,8 @@ struct tally_run {
 	struct tally_timer_outcome outcome;
 	VEC(struct tally_run_thread) threads;
 	bool pmu;
+	struct tally_selftest selftest;
+	const struct tally_attr *event; /* that was tried out; NULL: by the table of CPUs */
 	bool needs_regs;
 	bool detached;
 	int status;
@@ -288,27 +291,52 @@ static int sum_up(struct tally_run *run)
 	return 0;
 }
 
+/* Whether a counter may be taken unasked: the event that was tried out and counts exactly. */
+static bool is_honest(struct tally_run *run, const struct tally_clock *clock,
+		      struct tally_error *why)
+{
+	const struct tally_clock_about *about = tally_clock_about(clock);
+	int r = about->quirks & TALLY_CLOCK_COUNTS_TRAPS
+			? 0
+			: tally_selftest_run(NULL, NULL, NULL, &run->selftest, why);
+
+	if (r == 0 && run->selftest.ticks == about->ticks) {
+		run->event = &run->selftest.attr;
+		return true;
+	}
+	if (r == 0)
+		error_set(
+			why, -ENOTSUP, TALLY_CAUSE_UNSUPPORTED,
+			"the counters of this machine do not count %s exactly; 'tally doctor' tells "
+			"what was tried",
+			tally_ticks_name(about->ticks));
+	return false;
+}
+
 /* The first thread's clock, with why it is not the PMU's. */
 static int choose_clock(struct tally_run *run, struct member *first, struct tally_error *why,
 			struct tally_error *err)
 {
-	int r;
+	uint32_t wanted = run->opts.clock;
+	int r = 0;
 
-	why->text[0] = 0;
-	if (run->opts.clock != TALLY_RUN_STEP) {
-		run->pmu = true;
+	run->pmu = wanted != TALLY_RUN_STEP;
+	if (run->pmu)
 		r = open_clock(run, first->tracee, &first->clock, why);
-		if (r == 0) {
-			why->text[0] = 0;
-			return 0;
-		}
-		if (run->opts.clock == TALLY_RUN_PMU) {
-			if (err)
-				*err = *why;
-			return r;
-		}
+	if (run->pmu && r < 0 && wanted == TALLY_RUN_PMU) {
+		if (err)
+			*err = *why;
+		return r;
 	}
+	if (run->pmu && r == 0 && (wanted == TALLY_RUN_PMU || is_honest(run, first->clock, why))) {
+		why->text[0] = 0;
+		return 0;
+	}
+	if (!run->pmu)
+		why->text[0] = 0;
 	run->pmu = false;
+	tally_clock_free(first->clock);
+	first->clock = NULL;
 	return open_clock(run, first->tracee, &first->clock, err);
 }
 

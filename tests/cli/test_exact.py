@@ -118,7 +118,8 @@ def until_stops_where_it_says():
     needs_guests()
     status, got, _ = until("--branches", "1000", "--", COUNTED)
     same(status, 0)
-    same(list(got), ["outcome", "late_by", "clock", "branches", "instructions", "pc", "symbol", "registers"])
+    same(list(got), ["outcome", "late_by", "clock", "branches", "instructions", "pc", "symbol", "line",
+                     "registers"])
     same(got["outcome"], "reached")
     same(got["branches"], 1000)
     same(got["late_by"], 0)
@@ -172,6 +173,18 @@ def text_names_the_place():
     has(out.stderr, "reached: 0 conditional branches")
     has(out.stderr, "_start+0x0 (guest-counted)")
     has(out.stderr, "rip" if os.uname().machine == "x86_64" else "x30")
+
+
+@test
+def lines_of_the_source_are_named():
+    compiler = need("gcc")
+    with scratch() as folder:
+        with open(f"{folder}/lines.c", "w") as file:
+            file.write("volatile int x;\nvoid _start(void)\n{\n\tfor (;;)\n\t\tif (x < 1000)\n\t\t\tx++;\n}\n")
+        same(run(compiler, "-g", "-O0", "-nostdlib", "-static", "-o", f"{folder}/lines", f"{folder}/lines.c").returncode, 0)
+        got = until("--branches", "50", "--", f"{folder}/lines")[1]
+        assert re.search(r"lines\.c:[4-6]$", got["line"]), got
+        has(tally("until", "--branches", "50", "--", f"{folder}/lines").stderr, "lines.c:")
 
 
 @test
