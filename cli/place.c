@@ -36,7 +36,7 @@ static void read_maps(struct tally_maps *maps, int32_t process)
 		fclose(file);
 }
 
-void place_of(struct place *out, int32_t process, uint64_t address)
+void place_find(struct place *out, int32_t process, uint64_t address)
 {
 	struct tally_maps *maps = NULL;
 	struct tally_symbolizer *symbolizer = NULL;

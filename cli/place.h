@@ -15,6 +15,6 @@ struct place {
 	char module[256];
 };
 
-void place_of(struct place *out, int32_t process, uint64_t address);
+void place_find(struct place *out, int32_t process, uint64_t address);
 
 #endif
