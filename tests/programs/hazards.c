@@ -329,6 +329,24 @@ static int hazard_cpus(void)
 	return 0;
 }
 
+/* A child that nobody traces, which has had time. */
+static int hazard_child_cpus(void)
+{
+	struct {
+		long seconds, nanoseconds;
+	} pause = { 0, 20000000 };
+	int status = -1;
+	long child = guest_call(SYS_clone, SIGNAL_CHLD, 0, 0, 0, 0, 0);
+
+	if (child == 0) {
+		guest_call3(SYS_nanosleep, (long)&pause, 0, 0);
+		say_cpus();
+		guest_call3(SYS_exit_group, 0, 0, 0);
+	}
+	guest_call(SYS_wait4, child, (long)&status, 0, 0, 0, 0);
+	return status;
+}
+
 static const struct hazard {
 	const char *name;
 	int (*run)(void);
@@ -349,6 +367,7 @@ static const struct hazard {
 	{ "restart", hazard_restart },
 	{ "threads", hazard_threads },
 	{ "cpus", hazard_cpus },
+	{ "child-cpus", hazard_child_cpus },
 	{ "killed", hazard_killed },
 	{ "fault", hazard_fault },
 };
