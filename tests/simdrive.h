@@ -38,7 +38,9 @@ static inline bool simdrive_open(struct simdrive *d, const struct tally_sim_insn
 	    tally_sim_clock(&d->clock, d->sim, &d->err) == 0 &&
 	    tally_timer_new(&d->timer, d->clock, timer, &d->err) == 0)
 		return true;
+	struct tally_error err = d->err;
 	simdrive_close(d);
+	d->err = err;
 	return false;
 }
 
