@@ -27,6 +27,7 @@ static const struct {
 	[DWARF_ADDR] = { ".debug_addr", NULL },
 	[DWARF_RANGES] = { ".debug_ranges", NULL },
 	[DWARF_LINE] = { ".debug_line", NULL },
+	[DWARF_ARANGES] = { ".debug_aranges", NULL },
 };
 
 int dwarf_file_open(struct dwarf_file *f, const struct elf_input *in, bool is_dwo)
@@ -296,7 +297,7 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 			dwarf_attr_skip(c, &attrs[i], &u->encoding);
 			continue;
 		}
-		*to = dwarf_form_read(c, attrs[i].form, attrs[i].constant, &u->encoding);
+		*to = dwarf_form_read(c, attrs[i].form, attrs[i].number, &u->encoding);
 		/* The bytes do not stay, so a text is told by its place. */
 		if (to->form == DW_FORM_string)
 			*to = (struct dwarf_value){ DW_FORM_string, offset, NULL };

@@ -25,6 +25,7 @@ enum dwarf_sections {
 	DWARF_ADDR,
 	DWARF_RANGES,
 	DWARF_LINE,
+	DWARF_ARANGES,
 	DWARF_SECTIONS,
 };
 

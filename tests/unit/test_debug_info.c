@@ -20,6 +20,7 @@ enum codes {
 	LISTED,   /* name, ranges */
 	BLOCK,    /* has children */
 	LINK,     /* specification */
+	HOLLOW,   /* inlined: abstract_origin, call_line; has children */
 };
 
 static struct buf info, abbrev, ranges;
@@ -84,6 +85,8 @@ static void begin(void)
 		   PAIRS(DW_AT_name, DW_FORM_string, DW_AT_ranges, DW_FORM_sec_offset));
 	put_abbrev(BLOCK, DW_TAG_lexical_block, true, PAIRS());
 	put_abbrev(LINK, DW_TAG_subprogram, false, PAIRS(DW_AT_specification, DW_FORM_ref4));
+	put_abbrev(HOLLOW, DW_TAG_inlined_subroutine, true,
+		   PAIRS(DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_line, DW_FORM_data1));
 	u8(&abbrev, 0);
 	u32(&info, 0), u16(&info, 4), u32(&info, 0), u8(&info, 8);
 	u8(&info, UNIT), u64(&info, TEXT), u32(&info, SIZE), text("/src");
@@ -189,6 +192,21 @@ static void inlined_calls_lead_out_to_their_function(void)
 		done();
 	}
 	swapped = false;
+}
+
+/* As in strict DWARF 2, where what lies in several places has none. */
+static void a_call_without_a_place_still_stands_between(void)
+{
+	begin();
+	uint32_t a = put_abstract("_Z1av"), b = put_abstract("_Z1bv");
+	put_function("main", 0x1100, 0x100);
+	u8(&info, HOLLOW), u32(&info, a), u8(&info, 7);
+	put_inlined(b, 0x1118, 8, 9);
+	end(), end(), end();
+	start();
+	check_str(at(0x1118), "_Z1bv@0! _Z1av@9! main@7");
+	check_str(at(0x1120), "main@0");
+	done();
 }
 
 static void a_function_in_another_is_not_inlined(void)
@@ -316,6 +334,7 @@ static void lists_that_are_shared_are_paid_for(void)
 int main(void)
 {
 	tap_run(inlined_calls_lead_out_to_their_function);
+	tap_run(a_call_without_a_place_still_stands_between);
 	tap_run(a_function_in_another_is_not_inlined);
 	tap_run(references_in_a_circle_end);
 	tap_run(a_declaration_names_what_completes_it);
