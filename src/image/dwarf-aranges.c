@@ -6,32 +6,15 @@
 
 #define VERSION 2 /* of all versions of DWARF */
 
-/* The index of the unit that begins at an offset; UINT32_MAX: none. */
-static uint32_t unit_at(const struct dwarf_file *f, uint64_t offset)
-{
-	size_t low = 0, high = f->units.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (f->units.at[middle].offset < offset)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	bool found = low < f->units.count && f->units.at[low].offset == offset;
-	return found ? (uint32_t)low : UINT32_MAX;
-}
-
 /* One table; the cursor ends with it. */
-static int read_table(const struct dwarf_file *f, struct cover *units, uint32_t rank,
+static int read_table(struct dwarf_file *f, struct cover *units, uint32_t rank,
 		      struct dwarf_cursor *c, const uint8_t *start, bool is64)
 {
 	uint16_t version = cursor_u16(c);
-	uint32_t unit = unit_at(f, cursor_offset(c, is64));
+	const struct dwarf_unit *unit = dwarf_file_unit_at(f, cursor_offset(c, is64));
 	uint8_t size = cursor_u8(c), selector = cursor_u8(c);
 
-	if (c->failed || version != VERSION || unit == UINT32_MAX || selector ||
-	    (size != 4 && size != 8))
+	if (c->failed || version != VERSION || !unit || selector || (size != 4 && size != 8))
 		return 0;
 	/* Tuples are aligned to their size, counted from the table's beginning. */
 	size_t at = (size_t)(c->at - start), tuple = 2 * (size_t)size;
@@ -42,7 +25,7 @@ static int read_table(const struct dwarf_file *f, struct cover *units, uint32_t 
 			return 0;
 		/* What the linker left out has address 0, or a tombstone, and wraps. */
 		if (low > 1 && len && low + len > low &&
-		    !cover_add(units, low, low + len, unit, rank))
+		    !cover_add(units, low, low + len, (uint32_t)(unit - f->units.at), rank))
 			return -ENOMEM;
 	}
 }

@@ -23,7 +23,7 @@ enum codes {
 	HOLLOW,   /* inlined: abstract_origin, call_line; has children */
 };
 
-static struct buf info, abbrev, ranges;
+static struct buf info, abbrev, ranges, aranges;
 static struct debug_info d;
 static bool swapped;
 
@@ -71,7 +71,7 @@ static void put_abbrev(int code, int tag, bool children, const uint8_t *pairs)
 
 static void begin(void)
 {
-	info = abbrev = ranges = (struct buf){ 0 };
+	info = abbrev = ranges = aranges = (struct buf){ 0 };
 	d = (struct debug_info){ 0 };
 	put_abbrev(UNIT, DW_TAG_compile_unit, true, PAIRS(PLACE, DW_AT_comp_dir, DW_FORM_string));
 	put_abbrev(FUNCTION, DW_TAG_subprogram, true, PAIRS(DW_AT_name, DW_FORM_string, PLACE));
@@ -134,6 +134,7 @@ static void start(void)
 	lend(DWARF_INFO, &info);
 	lend(DWARF_ABBREV, &abbrev);
 	lend(DWARF_RANGES, &ranges);
+	lend(DWARF_ARANGES, &aranges);
 	check_int(debug_info_start(&d), 0);
 }
 
@@ -143,6 +144,7 @@ static void done(void)
 	buf_done(&info);
 	buf_done(&abbrev);
 	buf_done(&ranges);
+	buf_done(&aranges);
 }
 
 /* "inner@line outer@line", innermost first; lines are those of calls. */
@@ -276,6 +278,24 @@ static void lists_of_ranges_count_from_a_base(void)
 	done();
 }
 
+/* DWARF 4, 6.1.2: a header of 12 bytes, up to a multiple of a tuple, and tuples. */
+static void more_of_a_unit_stands_in_aranges(void)
+{
+	for (uint32_t unit = 0; unit < 2; unit++) {
+		begin();
+		put_function("aside", 0x9000, 0x10);
+		end();
+		u32(&aranges, 44), u16(&aranges, 2), u32(&aranges, unit), u8(&aranges, 8);
+		u8(&aranges, 0), u32(&aranges, 0);
+		u64(&aranges, 0x9000), u64(&aranges, 0x10), u64(&aranges, 0), u64(&aranges, 0);
+		start();
+		/* There is no unit at offset 1. */
+		check_str(at(0x9008), unit ? "" : "aside@0");
+		check_str(at(0x9010), "");
+		done();
+	}
+}
+
 static void what_is_cut_short_or_flipped_ends(void)
 {
 	begin();
@@ -339,6 +359,7 @@ int main(void)
 	tap_run(references_in_a_circle_end);
 	tap_run(a_declaration_names_what_completes_it);
 	tap_run(lists_of_ranges_count_from_a_base);
+	tap_run(more_of_a_unit_stands_in_aranges);
 	tap_run(what_is_cut_short_or_flipped_ends);
 	tap_run(blocks_without_an_end_end);
 	tap_run(lists_that_are_shared_are_paid_for);
