@@ -107,7 +107,7 @@ static int32_t process_of(int32_t tid)
 	FILE *status = fopen(path, "re");
 	while (status && !pid && fgets(line, sizeof(line), status))
 		if (!strncmp(line, "Tgid:", 5))
-			pid = read_id(line + 5 + strspn(line + 5, " \t\n"));
+			pid = (int32_t)strtol(line + 5, NULL, 10);
 	if (status)
 		fclose(status);
 	return pid;

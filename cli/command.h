@@ -10,8 +10,8 @@ struct command {
 		   char **argv); /* argv[0] is the command's name; answers the exit status */
 };
 
-extern const struct command cmd_annotate, cmd_data, cmd_doctor, cmd_flame, cmd_list, cmd_record,
-	cmd_report, cmd_script, cmd_stack, cmd_stat, cmd_version;
+extern const struct command cmd_annotate, cmd_count, cmd_data, cmd_doctor, cmd_flame, cmd_list,
+	cmd_record, cmd_report, cmd_same, cmd_script, cmd_stack, cmd_stat, cmd_until, cmd_version;
 
 /* Exit statuses beside those of a measured command. */
 enum {

@@ -9,14 +9,14 @@
 #include "term.h"
 
 static const struct command *const commands[] = {
-	&cmd_annotate, &cmd_data,   &cmd_doctor, &cmd_flame, &cmd_list,    &cmd_record,
-	&cmd_report,   &cmd_script, &cmd_stack,  &cmd_stat,  &cmd_version,
+	&cmd_annotate, &cmd_count, &cmd_data,   &cmd_doctor, &cmd_flame, &cmd_list,  &cmd_record,
+	&cmd_report,   &cmd_same,  &cmd_script, &cmd_stack,  &cmd_stat,  &cmd_until, &cmd_version,
 };
 
 static void print_commands(FILE *to)
 {
 	fputs("Usage: tally COMMAND [OPTIONS]\n\n"
-	      "Counts what a program does, and samples where it does it.\n\nCommands:\n",
+	      "Counts what a program does, samples where it does it, and stops it at an exact point.\n\nCommands:\n",
 	      to);
 	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		fprintf(to, "  %-10s%s\n", commands[i]->name, commands[i]->summary);

@@ -56,7 +56,7 @@ can_build() {
 		command -v "$tool" >/dev/null || return 1
 	done
 	{ command -v ninja || command -v ninja-build; } >/dev/null || return 1
-	pkg-config --exists libelf libzstd
+	pkg-config --exists libelf libzstd zlib liblzma
 }
 
 go_on() {

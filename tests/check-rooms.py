@@ -17,12 +17,13 @@ HEADERS = {
     "measure": "count", "region": "count", "page": "count",
     "fast": "count", "fast-x86": "count", "fast-arm64": "count", "fast-other": "count",
     "ring": "sample", "sampler": "sample",
+    "calibration": "exact", "clock": "exact", "run": "exact", "selftest": "exact", "sim": "exact", "timer": "exact", "tracee": "exact",
     "features": "perfdata", "file_record": "perfdata", "reader": "perfdata", "writer": "perfdata",
     "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
     "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
     "annotate": "profile", "profile": "profile", "script": "profile",
-    "doctor": "inspect", "stack": "inspect",
+    "doctor": "inspect", "same": "inspect", "stack": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}
 # libtally-profile reaches libtally's rooms by public headers alone: hidden functions do not cross.

@@ -25,12 +25,21 @@
  *	record.h    records: bytes to structs and back
  *	ring.h      the memory that the kernel writes records into
  *	sampler.h   many rings for a target
+ *	tracee.h    a thread under ptrace, where every stop is a value
+ *	clock.h     clocks that go by what a thread executes
+ *	timer.h     stops at exact points of an execution
+ *	run.h       a command, run to such a point or counted to its end
+ *	calibration.h  how late a machine's interrupts come
+ *	selftest.h  whether counters are honest
+ *	sim.h       a thread that only exists in memory, to try out loops around timers
  */
 #ifndef TALLY_TALLY_H
 #define TALLY_TALLY_H
 
 #include <tally/api.h>
 #include <tally/attr.h>
+#include <tally/calibration.h>
+#include <tally/clock.h>
 #include <tally/count.h>
 #include <tally/counter.h>
 #include <tally/error.h>
@@ -45,9 +54,14 @@
 #include <tally/record.h>
 #include <tally/region.h>
 #include <tally/ring.h>
+#include <tally/run.h>
 #include <tally/sampler.h>
+#include <tally/selftest.h>
 #include <tally/signal.h>
+#include <tally/sim.h>
 #include <tally/system.h>
 #include <tally/target.h>
+#include <tally/timer.h>
+#include <tally/tracee.h>
 
 #endif

@@ -30,6 +30,7 @@ struct tally_unwinder_opts {
 				until new returns. */
 	const char *root;    /* folder above /proc; NULL: the real one. Borrowed. */
 	const char *symfs;   /* folder in which recorded paths are looked for first. Borrowed. */
+	const char *cache;   /* as in struct tally_symbolizer_opts. Borrowed. */
 };
 
 /*
@@ -42,11 +43,13 @@ TALLY_API int tally_unwinder_new(struct tally_unwinder **out, struct tally_maps 
 TALLY_API void tally_unwinder_free(struct tally_unwinder *unwinder);
 
 /*
- * A build-id for a path, as tally_symbolizer_build_id(): a file with another one is not used. To be
- * called before an address in it is met. Errors: -ENOMEM. Since: 0.1
+ * A build-id for a path, of process `pid` or, where that is negative, of all, as
+ * tally_symbolizer_build_id(): a file with another one is not used. To be called before an address in it
+ * is met. Errors: -ENOMEM. Since: 0.1
  */
-TALLY_API int tally_unwinder_build_id(struct tally_unwinder *unwinder, const char *path,
-				      const uint8_t *build_id, uint32_t build_id_len);
+TALLY_API int tally_unwinder_build_id(struct tally_unwinder *unwinder, int32_t pid,
+				      const char *path, const uint8_t *build_id,
+				      uint32_t build_id_len);
 
 /* How a stack ends. */
 enum tally_unwind_end {
@@ -95,7 +98,8 @@ TALLY_API int tally_unwinder_walk(struct tally_unwinder *unwinder,
 				  uint32_t room, struct tally_unwound *out);
 
 /*
- * The same for a SAMPLE with REGS_USER and STACK_USER. Returns 1; 0 when it carries neither. Errors:
+ * The same for a SAMPLE with REGS_USER and, as far as it goes, STACK_USER. Returns 1; 0 when it carries no
+ * registers. Errors:
  * -EBADMSG: registers of a 32-bit program, or of another byte order; as tally_unwinder_walk(). Since: 0.1
  */
 TALLY_API int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,

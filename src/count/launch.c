@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
+#include "count/launch.h"
 #include "event/explain.h"
 
 /* Since Linux 5.3; older headers lack it. The number is the same on all architectures. */
@@ -94,14 +96,17 @@ static void reset_handlers(void)
  * The death signal covers a caller that ends while other processes hold its end of the pipe; it
  * would outlive the exec, hence the second prctl.
  */
-_Noreturn static void run_child(char *const argv[], int go, int status, pid_t parent,
-				const sigset_t *mask)
+_Noreturn static void run_child(const struct launch_command *command, int go, int status,
+				pid_t parent, const sigset_t *mask)
 {
+	char *const *argv = command->argv;
 	char byte;
 	ssize_t n;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	/* Its number here; 0: it is in another pid namespace, where it has none. */
+	pid_t now = getppid();
+	if (now != parent && now != 0)
 		_exit(STATUS_NOT_FOUND);
 	reset_handlers();
 	sigprocmask(SIG_SETMASK, mask, NULL);
@@ -111,7 +116,12 @@ _Noreturn static void run_child(char *const argv[], int go, int status, pid_t pa
 	if (n != 1)
 		_exit(STATUS_NOT_FOUND);
 	prctl(PR_SET_PDEATHSIG, 0);
-	execvp(argv[0], argv);
+	if (command->fixed_addresses)
+		personality(PER_LINUX | ADDR_NO_RANDOMIZE);
+	if (command->envp)
+		execvpe(argv[0], argv, command->envp);
+	else
+		execvp(argv[0], argv);
 	int code = errno;
 	do {
 		n = write(status, &code, sizeof(code));
@@ -131,7 +141,7 @@ static int open_pipe(int *ours, int *childs, bool we_write)
 }
 
 /* Forks with all signals blocked, so that no handler of the caller runs in the child. */
-static int fork_child(struct tally_launch *launch, char *const argv[], int status)
+static int fork_child(struct tally_launch *launch, const struct launch_command *command, int status)
 {
 	pid_t parent = getpid();
 	sigset_t all, mask;
@@ -143,7 +153,7 @@ static int fork_child(struct tally_launch *launch, char *const argv[], int statu
 		/* Ours are the parent's: a copy of `go` here would keep the pipe open for ever. */
 		close(launch->go);
 		close(launch->status);
-		run_child(argv, launch->go_read, status, parent, &mask);
+		run_child(command, launch->go_read, status, parent, &mask);
 	}
 	int r = pid < 0 ? -errno : 0;
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
@@ -165,8 +175,10 @@ static int start_error(int code, const char *name, struct tally_error *err)
 			 code == -EAGAIN ? "; the limit of processes is reached (ulimit -u)" : "");
 }
 
-int tally_launch_start(struct tally_launch **out, char *const argv[], struct tally_error *err)
+int launch_start(struct tally_launch **out, const struct launch_command *command,
+		 struct tally_error *err)
 {
+	char *const *argv = command->argv;
 	int status = -1, r;
 
 	if (!argv || !argv[0] || !*argv[0])
@@ -182,7 +194,7 @@ int tally_launch_start(struct tally_launch **out, char *const argv[], struct tal
 	if (r == 0)
 		r = open_pipe(&launch->status, &status, false);
 	if (r == 0)
-		r = fork_child(launch, argv, status);
+		r = fork_child(launch, command, status);
 	close_fd(&status);
 	if (r < 0)
 		goto fail;
@@ -193,6 +205,13 @@ int tally_launch_start(struct tally_launch **out, char *const argv[], struct tal
 fail:
 	tally_launch_close(launch);
 	return start_error(r, argv[0], err);
+}
+
+int tally_launch_start(struct tally_launch **out, char *const argv[], struct tally_error *err)
+{
+	const struct launch_command command = { .argv = argv };
+
+	return launch_start(out, &command, err);
 }
 
 int32_t tally_launch_pid(const struct tally_launch *launch)
@@ -284,19 +303,20 @@ static const char *exec_advice(int code, const char *name)
 	}
 }
 
-int tally_launch_go(struct tally_launch *launch, struct tally_error *err)
+int launch_release(struct tally_launch *launch)
 {
-	int code = 0;
-
-	if (launch->stage != STAGE_WAITING)
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "'%s' has been let go before",
-				 launch->name);
 	launch->started_ns = clock_ns(CLOCK_MONOTONIC);
 	launch->stage = STAGE_RUNNING;
-	/* A child that was killed while it waited reads as an exec that succeeded; wait tells. */
 	ssize_t n = sys()->write(launch->go, "", 1);
-	if (n > 0)
-		n = sys()->read(launch->status, &code, sizeof(code));
+	return n < 0 ? (int)n : 0;
+}
+
+int launch_result(struct tally_launch *launch, int released, struct tally_error *err)
+{
+	int code = 0;
+	/* A child that was killed while it waited reads as an exec that succeeded; wait tells. */
+	ssize_t n = released < 0 ? released : sys()->read(launch->status, &code, sizeof(code));
+
 	close_pipes(launch);
 	if (n != sizeof(code))
 		return n < 0 ? error_set(err, (int)n, TALLY_CAUSE_IO,
@@ -306,6 +326,19 @@ int tally_launch_go(struct tally_launch *launch, struct tally_error *err)
 	reap_surely(launch);
 	return error_set(err, -code, TALLY_CAUSE_EXEC, "cannot run '%s': %s", launch->name,
 			 exec_advice(code, launch->name));
+}
+
+int tally_launch_go(struct tally_launch *launch, struct tally_error *err)
+{
+	if (launch->stage != STAGE_WAITING)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT, "'%s' has been let go before",
+				 launch->name);
+	return launch_result(launch, launch_release(launch), err);
+}
+
+void launch_reaped(struct tally_launch *launch)
+{
+	launch->stage = STAGE_LOST;
 }
 
 /* Waits for the end without reaping: 1, 0 on time-out, -EINTR. */

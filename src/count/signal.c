@@ -56,7 +56,7 @@ int signal_stop(const struct opened *o, uint32_t member)
  * Nothing is sent while O_ASYNC is clear: it goes first and comes last, so that neither an owner
  * without its signal nor a signal without its owner is ever in force. The event goes on counting.
  */
-static int start_sending(int fd, int signo, pid_t tid)
+int signal_send(int fd, int signo, int32_t tid)
 {
 	struct f_owner_ex owner = { .type = F_OWNER_TID, .pid = tid };
 
@@ -169,7 +169,7 @@ int tally_counter_signal(struct tally_counter *counter, const struct tally_signa
 	counter->set->armed = true;
 	for (uint32_t p = 0; r == 0 && p < o->places_count; p++)
 		if (opened_fd(o, p, index) >= 0)
-			r = start_sending(opened_fd(o, p, index), signo, tid);
+			r = signal_send(opened_fd(o, p, index), signo, tid);
 	if (r < 0) {
 		tally_counter_unsignal(counter);
 		return error_set(err, r,

@@ -233,7 +233,7 @@ static int read_mini(struct elf_file *f, const struct elf_input *in)
 	return r == -ENOMEM ? r : 0;
 }
 
-static int read_segments(struct elf_file *f, const struct elf_input *in)
+int elf_file_read_segments(struct elf_file *f, const struct elf_input *in)
 {
 	size_t count;
 
@@ -269,7 +269,7 @@ int elf_file_read(struct elf_file *f, int fd)
 
 	if (r == 0) {
 		f->build_id = elf_input_build_id(&in);
-		r = read_segments(f, &in);
+		r = elf_file_read_segments(f, &in);
 	}
 	if (r == 0)
 		r = read_tables(f, &in);

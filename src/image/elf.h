@@ -19,6 +19,8 @@ struct elf_segment {
 	bool executable;
 };
 
+struct elf_input;
+
 struct elf_file {
 	struct symtab symtab;
 	VEC(char) names;     /* string tables, each with a NUL behind it */
@@ -41,6 +43,9 @@ int elf_file_read_debug(struct elf_file *f, int fd);
 
 /* Ends the reading: look-ups may follow. -ENOMEM. */
 int elf_file_seal(struct elf_file *f);
+
+/* Only where its parts are loaded, which is all that elf_file_address() needs. -ENOEXEC, -ENOMEM. */
+int elf_file_read_segments(struct elf_file *f, const struct elf_input *in);
 
 /* The linker's address of a byte of the file; false: no segment holds it. */
 bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *address);

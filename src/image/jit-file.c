@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that were made at run time, as their files tell of them. */
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sys.h"
 #include "image/jit-file.h"
+
+#define ELF_HEADER sizeof(Elf64_Ehdr)
 
 bool jit_file_add(struct jit_file *f, uint64_t start, uint64_t size, uint64_t since,
 		  const struct jit_code *code)
@@ -23,7 +26,7 @@ bool jit_file_add(struct jit_file *f, uint64_t start, uint64_t size, uint64_t si
 	return true;
 }
 
-static void fill_window(struct jit_window *w, int fd)
+static void fill_window(const struct jit_file *f, struct jit_window *w, int fd)
 {
 	w->len = 0;
 	while (w->len < w->room) {
@@ -34,6 +37,10 @@ static void fill_window(struct jit_window *w, int fd)
 		w->len += (size_t)n;
 	}
 	w->last = w->len < w->room;
+	if (f->limit && w->at + w->len >= f->limit) {
+		w->len = w->at < f->limit ? (size_t)(f->limit - w->at) : 0;
+		w->last = true;
+	}
 }
 
 bool jit_file_window(const struct jit_file *f, int fd, struct jit_window *w, size_t wanted,
@@ -51,7 +58,7 @@ bool jit_file_window(const struct jit_file *f, int fd, struct jit_window *w, siz
 		}
 		w->at = f->offset;
 		used = 0;
-		fill_window(w, fd);
+		fill_window(f, w, fd);
 	}
 	*out = (struct jit_piece){ w->bytes + used, w->len - used };
 	return true;
@@ -92,6 +99,10 @@ const struct jit_line *jit_file_line(const struct jit_file *f, const struct jit_
 {
 	const struct jit_line *found = NULL;
 
+	/* V8 adds what the ELF header takes in the files that perf inject makes of jitdumps
+	 * (perf-jit.cc); then no line of any function lies before that. */
+	if (f->least_offset == ELF_HEADER + 1)
+		offset += ELF_HEADER;
 	for (uint32_t low = 0, high = code->line_count; low < high;) {
 		uint32_t middle = low + (high - low) / 2;
 		const struct jit_line *line = &f->lines.at[code->lines + middle];

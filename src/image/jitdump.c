@@ -135,6 +135,9 @@ static int take_lines(struct jit_file *f, const struct piece *p)
 	if (first > UINT32_MAX || f->lines.count == first)
 		return 0;
 	qsort(f->lines.at + first, f->lines.count - first, sizeof(*f->lines.at), compare_lines);
+	uint64_t least = f->lines.at[first].offset + 1;
+	if (!f->least_offset || least < f->least_offset)
+		f->least_offset = least;
 	f->next_start = start;
 	f->next_lines = (uint32_t)first;
 	f->next_line_count = (uint32_t)(f->lines.count - first);

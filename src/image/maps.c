@@ -538,6 +538,16 @@ int64_t maps_locate(struct tally_maps *m, int32_t pid, uint64_t time, uint64_t a
 	return r < 0 ? r : find_number(m, pid, time, address);
 }
 
+uint64_t maps_space(struct tally_maps *m, int32_t pid, uint64_t time)
+{
+	struct place p;
+
+	if (catch_up(m) < 0)
+		return 0;
+	/* A space's nodes may change in place, but with the epoch; which is never 0. */
+	return (uint64_t)m->epoch << 32 | space_at(m, pid, time, &p);
+}
+
 void maps_mapping(const struct tally_maps *m, uint32_t number, struct tally_mapping *out)
 {
 	const struct mapping *map = &m->mappings.at[number - 1];

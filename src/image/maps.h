@@ -12,6 +12,12 @@
  */
 int64_t maps_locate(struct tally_maps *maps, int32_t pid, uint64_t time, uint64_t address);
 
+/*
+ * What process `pid` had mapped at `time`, as a number: while it is the same, so is what maps_locate()
+ * answers for each address, but for the kernel's. 0: no memory.
+ */
+uint64_t maps_space(struct tally_maps *maps, int32_t pid, uint64_t time);
+
 /* Mapping `number` as it was added: what later ones covered of it is not cut off. */
 void maps_mapping(const struct tally_maps *maps, uint32_t number, struct tally_mapping *out);
 

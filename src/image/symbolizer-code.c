@@ -61,14 +61,14 @@ static bool read_code(int fd, const struct module *m, uint64_t offset, uint8_t *
 int tally_symbolizer_code(struct tally_symbolizer *s, const struct tally_symbolizer_query *q,
 			  struct tally_code *out)
 {
-	uint8_t **own = symbolizer_code_bytes(s);
+	uint8_t **own = &s->code;
 	uint64_t offset;
 
 	*out = (struct tally_code){ 0 };
 	int r = tally_symbolizer_find(s, q->pid, q->time, q->address, q->mode, &out->frame);
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;
-	const struct module *m = symbolizer_module_at(s, out->frame.module_id);
+	const struct module *m = s->modules.at[out->frame.module_id];
 	if (!m->opened || out->frame.function_id >= m->file.symtab.symbols.count)
 		return -ENODATA;
 	out->start = out->frame.module_address - out->frame.offset;

@@ -40,7 +40,7 @@ void source_lines_free(struct source_lines *lines)
 static int open_debug(struct tally_symbolizer *s, const struct tally_symbolizer_query *query,
 		      uint32_t module, struct debug_info **out)
 {
-	const struct module *m = symbolizer_module_at(s, module);
+	const struct module *m = s->modules.at[module];
 	struct file_search where;
 	struct debug_file file;
 
@@ -81,7 +81,7 @@ static const char *readable(struct source_lines *lines, struct tally_symbolizer 
 	if (!index || !vec_reserve(&lines->names, 1))
 		return NULL;
 	if (!*index) {
-		const char *text = symbolizer_readable(s, name);
+		const char *text = symbolizer_readable(s, name, false);
 		if (!text)
 			return NULL;
 		lines->names.at[lines->names.count++] = text;
@@ -110,6 +110,27 @@ static int add_source(struct source_lines *lines, struct tally_symbolizer *s,
 	return source->function ? 0 : -ENOMEM;
 }
 
+/* Of code that no file has. */
+static int add_made(struct source_lines *lines, struct tally_symbolizer *s,
+		    const struct tally_symbolizer_query *query, struct tally_symbolized *out)
+{
+	struct tally_source *source = vec_push(&lines->sources);
+	const char *file;
+	uint32_t line;
+
+	if (!source)
+		return -ENOMEM;
+	*source = (struct tally_source){ .function = out->frame.function };
+	out->source_count = 1;
+	bool user = out->frame.mode == TALLY_MODE_USER;
+	int r = user ? symbolizer_made_line(s, query, &file, &line) : 0;
+	if (r > 0) {
+		source->file = file;
+		source->line = line;
+	}
+	return r < 0 ? r : 0;
+}
+
 /* Appends the sources of one address; out->source_count tells how many. */
 static int find_sources(struct source_lines *lines, struct tally_symbolizer *s,
 			const struct tally_symbolizer_query *query, struct tally_symbolized *out)
@@ -117,6 +138,8 @@ static int find_sources(struct source_lines *lines, struct tally_symbolizer *s,
 	const struct tally_frame *frame = &out->frame;
 	struct debug_info *debug = NULL;
 	size_t first = lines->sources.count;
+	if (frame->function && frame->function_id & BY_NAME)
+		return add_made(lines, s, query, out);
 	int r = find_debug(lines, s, query, frame->module_id, &debug);
 
 	lines->places.list.count = 0;
@@ -142,7 +165,7 @@ static int name_address(struct source_lines *lines, struct tally_symbolizer *s,
 				      &out->frame);
 	if (r < 0)
 		return r;
-	const struct module *m = symbolizer_module_at(s, out->frame.module_id);
+	const struct module *m = s->modules.at[out->frame.module_id];
 	out->build_id_len = m->build_id.len;
 	out->build_id = m->build_id.len ? m->build_id.bytes : NULL;
 	return find_sources(lines, s, query, out);
@@ -151,11 +174,11 @@ static int name_address(struct source_lines *lines, struct tally_symbolizer *s,
 int tally_symbolizer_lines(struct tally_symbolizer *s, const struct tally_symbolizer_query *queries,
 			   size_t count, struct tally_symbolized *out)
 {
-	struct source_lines **own = symbolizer_source_lines(s), *lines = *own;
+	struct source_lines *lines = s->lines;
 	size_t at = 0;
 
 	if (!lines)
-		lines = *own = calloc(1, sizeof(*lines));
+		lines = s->lines = calloc(1, sizeof(*lines));
 	if (!lines)
 		return -ENOMEM;
 	lines->sources.count = 0;

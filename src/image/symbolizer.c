@@ -5,70 +5,20 @@
  * repeated address costs the look-up of its mapping and a copy.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <tally/symbolizer.h>
 #include <time.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
-#include "base/hash.h"
-#include "base/vec.h"
-#include "image/builds.h"
 #include "image/cache.h"
 #include "image/demangle.h"
-#include "image/jit.h"
-#include "image/kernel.h"
-#include "image/maps.h"
 #include "image/symbolizer-inside.h"
-#include "image/texts.h"
-
-/* Sets of two answers: with one place each, a quarter of 1,000 hot addresses would meet another. */
-#define CACHE_BITS 11
-#define CACHE_WAYS 2
-
-#define CODE_NOT_TOLD "code made at run time of which its program tells no name"
-
-#define UNMAPPED      "[unknown]" /* perf's word */
-#define NOTHING_THERE "nothing is mapped there"
 
 #define KNOWN_FLAGS                                                                           \
 	(TALLY_SYMBOLIZER_MANGLED | TALLY_SYMBOLIZER_DEBUGINFOD | TALLY_SYMBOLIZER_NO_CACHE | \
 	 TALLY_SYMBOLIZER_PARAMETERS)
-
-/* Numbers of functions in modules whose functions are known by their names alone. */
-#define BY_NAME 0x80000000u
-
-struct answer {
-	struct tally_frame frame;
-	uint32_t mapping, mode; /* mode as asked for */
-	bool used;
-};
-
-struct tally_symbolizer {
-	struct tally_symbolizer_opts opts;
-	struct tally_maps *maps;
-	struct texts texts;
-	VEC(struct module *) modules;
-	struct map64 by_file; /* hash of path_id and inode -> module + 1 */
-	struct map64 by_name; /* index in texts -> module + 1, for what is no file */
-	struct builds builds;
-	struct jit jit;
-	struct kernel kernel;
-	struct kernel_recorded recorded;
-	const char **kernel_functions; /* by index; NULL until asked for */
-	bool kernel_loaded;
-	bool fleeting; /* the answer at hand may be another one soon */
-	char cache_folder[PATH_MAX];
-	struct answer_set {
-		struct answer way[CACHE_WAYS];
-		uint32_t next; /* the way that gives place */
-	} cache[1 << CACHE_BITS];
-	struct source_lines *lines; /* NULL until asked for */
-	uint8_t *code;              /* of the last function that was asked for */
-};
 
 int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
 			 const struct tally_symbolizer_opts *opts, struct tally_error *err)
@@ -101,19 +51,6 @@ int tally_symbolizer_new(struct tally_symbolizer **out, struct tally_maps *maps,
 	return 0;
 }
 
-/* The kernel's names are loaded anew when they are next needed. */
-static void forget_kernel(struct tally_symbolizer *s)
-{
-	kernel_done(&s->kernel);
-	free(s->kernel_functions);
-	s->kernel_functions = NULL;
-	s->kernel_loaded = false;
-	vec_each (&s->modules, m)
-		if (!(*m)->functions)
-			(*m)->function_count = 0;
-	memset(s->cache, 0, sizeof(s->cache));
-}
-
 void tally_symbolizer_free(struct tally_symbolizer *s)
 {
 	if (!s)
@@ -135,23 +72,6 @@ void tally_symbolizer_free(struct tally_symbolizer *s)
 	free(s);
 }
 
-int tally_symbolizer_kernel(struct tally_symbolizer *s, uint64_t text, const uint8_t *build_id,
-			    uint32_t build_id_len)
-{
-	s->recorded.symbol = "_text";
-	s->recorded.address = text;
-	if (build_id && build_id_len)
-		s->recorded.build_id = build_id_from(build_id, build_id_len);
-	forget_kernel(s);
-	return 0;
-}
-
-void tally_symbolizer_release(struct tally_symbolizer *s, const char *release)
-{
-	snprintf(s->recorded.release, sizeof(s->recorded.release), "%s", release ? release : "");
-	forget_kernel(s);
-}
-
 int tally_symbolizer_build_id(struct tally_symbolizer *s, int32_t pid, const char *path,
 			      const uint8_t *build_id, uint32_t build_id_len)
 {
@@ -161,7 +81,7 @@ int tally_symbolizer_build_id(struct tally_symbolizer *s, int32_t pid, const cha
 		return builds_set(&s->builds, path, pid, &id) ? 0 : -ENOMEM;
 	if (!s->recorded.build_id.len) {
 		s->recorded.build_id = id;
-		forget_kernel(s);
+		symbolizer_forget_kernel(s);
 	}
 	return 0;
 }
@@ -222,8 +142,8 @@ static uint32_t module_of_file(struct tally_symbolizer *s, int32_t owner,
 	return *index;
 }
 
-/* The module that is no file; 0: no memory. */
-static uint32_t module_by_name(struct tally_symbolizer *s, const char *path, const char *trouble)
+uint32_t symbolizer_module_by_name(struct tally_symbolizer *s, const char *path,
+				   const char *trouble)
 {
 	uint32_t text = texts_add(&s->texts, path, strlen(path));
 	uint32_t *index = text == UINT32_MAX ? NULL : map64_at(&s->by_name, text);
@@ -239,7 +159,7 @@ static uint32_t module_by_name(struct tally_symbolizer *s, const char *path, con
 	return *index;
 }
 
-static void fill_module(const struct tally_symbolizer *s, struct tally_frame *out, uint32_t module)
+void symbolizer_fill(const struct tally_symbolizer *s, struct tally_frame *out, uint32_t module)
 {
 	const struct module *m = s->modules.at[module - 1];
 
@@ -248,8 +168,7 @@ static void fill_module(const struct tally_symbolizer *s, struct tally_frame *ou
 	out->module_id = module - 1;
 }
 
-/* A linker's name as people read it; NULL: no memory. */
-static const char *readable(struct tally_symbolizer *s, const char *name, bool is_plt)
+const char *symbolizer_readable(struct tally_symbolizer *s, const char *name, bool is_plt)
 {
 	bool mangled = s->opts.flags & TALLY_SYMBOLIZER_MANGLED;
 	bool parameters = s->opts.flags & TALLY_SYMBOLIZER_PARAMETERS;
@@ -280,8 +199,8 @@ static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tal
 	if (index == SYMTAB_NONE)
 		return 0;
 	if (!m->functions[index])
-		m->functions[index] = readable(s, elf_file_name(f, index),
-					       elf_file_is_plt(f, index));
+		m->functions[index] = symbolizer_readable(s, elf_file_name(f, index),
+							  elf_file_is_plt(f, index));
 	if (!m->functions[index])
 		return -ENOMEM;
 	out->function = m->functions[index];
@@ -290,11 +209,10 @@ static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tal
 	return 1;
 }
 
-/* By its name alone; the text stands for the function. -ENOMEM. */
-static int name_function(struct tally_symbolizer *s, const char *name, uint64_t start,
-			 struct tally_frame *out)
+int symbolizer_name_function(struct tally_symbolizer *s, const char *name, uint64_t start,
+			     struct tally_frame *out)
 {
-	const char *function = readable(s, name, false);
+	const char *function = symbolizer_readable(s, name, false);
 	uint32_t text = function ? texts_add(&s->texts, function, strlen(function)) : UINT32_MAX;
 
 	if (text == UINT32_MAX)
@@ -303,31 +221,6 @@ static int name_function(struct tally_symbolizer *s, const char *name, uint64_t 
 	out->function_id = BY_NAME | text;
 	out->offset = out->address - start;
 	return 1;
-}
-
-/* By what the process tells of code that it made, or its parent that had the memory first. */
-static int name_made_code(struct tally_symbolizer *s, int32_t pid, int32_t owner, uint64_t time,
-			  struct module *m, struct tally_frame *out)
-{
-	struct jit_place place;
-	int r = jit_find(&s->jit, pid, time, out->address, &place);
-
-	s->fleeting = true;
-	if (r == 0 && owner != pid)
-		r = jit_find(&s->jit, owner, time, out->address, &place);
-	if (r <= 0) {
-		if (r == 0 && place.source && module_not_a_file(m->path))
-			module_without_file(m, CODE_NOT_TOLD);
-		return r;
-	}
-	uint32_t index = module_by_name(s, place.source->path, "");
-	if (!index)
-		return -ENOMEM;
-	s->modules.at[index - 1]->function_count = (uint32_t)place.source->file.codes.count;
-	fill_module(s, out, index);
-	out->module_address = out->address;
-	return name_function(s, jit_file_text(&place.source->file, place.code->name),
-			     place.code->start, out);
 }
 
 static struct file_search search_of(const struct tally_symbolizer *s, int32_t pid, uint32_t mapping)
@@ -356,7 +249,7 @@ static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, 
 	struct module *m = s->modules.at[index - 1];
 	where.build_id = m->build_id;
 	int r = module_load(m, &where);
-	fill_module(s, out, index);
+	symbolizer_fill(s, out, index);
 	uint64_t offset = out->address - where.map.start + where.map.pgoff;
 	if (!elf_file_address(&m->file, offset, &out->module_address))
 		out->module_address = offset;
@@ -364,157 +257,7 @@ static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, 
 	if (r < 0)
 		return r;
 	return m->function_count ? name_in_file(s, m, out)
-				 : name_made_code(s, pid, owner, time, m, out);
-}
-
-static int load_kernel(struct tally_symbolizer *s, const struct tally_mapping *map)
-{
-	struct kernel_recorded recorded = s->recorded;
-	size_t prefix = strlen(KERNEL_NAME);
-
-	if (s->kernel_loaded)
-		return 0;
-	/* The mapping's name ends in a symbol, and its pgoff is that symbol's address. */
-	if (!recorded.address && map && !strncmp(map->path, KERNEL_NAME, prefix) &&
-	    map->path[prefix]) {
-		recorded.symbol = map->path + prefix;
-		recorded.address = map->pgoff;
-	}
-	if (!recorded.build_id.len && map && map->build_id_len)
-		recorded.build_id = build_id_from(map->build_id, map->build_id_len);
-	const struct file_search where = {
-		.root = s->opts.root,
-		.symfs = s->opts.symfs,
-		.cache = s->opts.cache,
-		.debuginfod = s->opts.flags & TALLY_SYMBOLIZER_DEBUGINFOD,
-	};
-	int r = kernel_load(&s->kernel, &where, &recorded);
-	size_t count = s->kernel.symtab.symbols.count;
-	if (r == 0 && count) {
-		s->kernel_functions = calloc(count, sizeof(*s->kernel_functions));
-		r = s->kernel_functions ? 0 : -ENOMEM;
-	}
-	if (r < 0)
-		kernel_done(&s->kernel);
-	s->kernel_loaded = r == 0;
-	return r;
-}
-
-/* "[name]" of a kernel mapping: a module's may be recorded as its file, .../net-x.ko.xz. */
-static const char *kernel_module_name(char room[256], const struct tally_mapping *map)
-{
-	const char *slash = strrchr(map->path, '/');
-
-	if (!strncmp(map->path, KERNEL_NAME, strlen(KERNEL_NAME)))
-		return KERNEL_NAME;
-	if (!slash)
-		return map->path;
-	snprintf(room, 256, "[%.*s]", (int)strcspn(slash + 1, "."), slash + 1);
-	for (char *p = room; (p = strchr(p, '-'));)
-		*p = '_';
-	return room;
-}
-
-/*
- * The function at an address. Of a kernel that was kept a module may have lain elsewhere: that it was
- * here the recording must say.
- */
-static uint32_t function_in_kernel(const struct kernel *k, uint64_t address,
-				   const struct tally_mapping *map)
-{
-	uint32_t index = kernel_find(k, address);
-	char room[256];
-
-	if (index == SYMTAB_NONE || !k->kept)
-		return index;
-	const char *module = kernel_module(k, index);
-	if (!strcmp(module, KERNEL_NAME) || (map && !strcmp(kernel_module_name(room, map), module)))
-		return index;
-	return SYMTAB_NONE;
-}
-
-/* What tally_symbolizer_module() tells of it. */
-static void describe_kernel_module(struct tally_symbolizer *s, struct module *m)
-{
-	if (!strcmp(m->name, UNMAPPED) || m->function_count)
-		return;
-	if (!strcmp(m->name, KERNEL_NAME))
-		m->build_id = s->kernel.build_id;
-	m->function_count = kernel_count(&s->kernel, m->name);
-	module_without_file(m, s->kernel.trouble);
-}
-
-/* The module of a kernel address: by the function there, else by the mapping; 0: no memory. */
-static uint32_t module_of_address(struct tally_symbolizer *s, uint32_t function,
-				  const struct tally_mapping *map)
-{
-	const struct kernel *k = &s->kernel;
-	char room[256];
-
-	if (function != SYMTAB_NONE)
-		return module_by_name(s, kernel_module(k, function), "");
-	if (map)
-		return module_by_name(s, kernel_module_name(room, map), k->trouble);
-	/* No mapping was recorded, and without symbols nobody knows where the kernel is. */
-	if (k->trouble[0])
-		return module_by_name(s, KERNEL_NAME, k->trouble);
-	return module_by_name(s, UNMAPPED, NOTHING_THERE);
-}
-
-/*
- * A function that the kernel made while it ran. /proc/kallsyms has them too, while they last, in
- * modules of these names (bpf_get_kallsym(), ftrace_get_trampoline_kallsym() and
- * kprobe_get_kallsym() of kernel/).
- */
-static int name_kernel_symbol(struct tally_symbolizer *s, const struct tally_mapping *map,
-			      struct tally_frame *out)
-{
-	static const char *const modules[][2] = {
-		{ "bpf_", "[bpf]" },
-		{ "ftrace_", "[__builtin__ftrace]" },
-		{ "kprobe_", "[__builtin__kprobes]" },
-	};
-	const char *name = KERNEL_NAME;
-
-	for (size_t i = 0; i < ARRAY_SIZE(modules); i++)
-		if (!strncmp(map->path, modules[i][0], strlen(modules[i][0])))
-			name = modules[i][1];
-	uint32_t module = module_by_name(s, name, "");
-	if (!module)
-		return -ENOMEM;
-	fill_module(s, out, module);
-	return name_function(s, map->path, map->start, out);
-}
-
-static int name_kernel(struct tally_symbolizer *s, uint32_t mapping, struct tally_frame *out)
-{
-	struct tally_mapping map;
-	const struct kernel *k = &s->kernel;
-
-	if (mapping)
-		maps_mapping(s->maps, mapping, &map);
-	if (mapping && map.flags & TALLY_MAPPING_SYMBOL)
-		return name_kernel_symbol(s, &map, out);
-	int r = load_kernel(s, mapping ? &map : NULL);
-	if (r < 0)
-		return r;
-	out->module_address = out->offset = out->address - k->delta;
-	uint32_t index = function_in_kernel(k, out->address, mapping ? &map : NULL);
-	uint32_t module = module_of_address(s, index, mapping ? &map : NULL);
-	if (!module)
-		return -ENOMEM;
-	fill_module(s, out, module);
-	describe_kernel_module(s, s->modules.at[module - 1]);
-	if (index == SYMTAB_NONE)
-		return 0;
-	if (!s->kernel_functions[index])
-		s->kernel_functions[index] = readable(s, kernel_function(k, index), false);
-	if (!s->kernel_functions[index])
-		return -ENOMEM;
-	out->function = s->kernel_functions[index];
-	out->function_id = index;
-	out->offset = out->module_address - symtab_start(&k->symtab, index);
-	return 1;
+				 : symbolizer_name_made(s, pid, owner, time, m, out);
 }
 
 /* Whose addresses mean nothing in the address spaces that we know. */
@@ -532,11 +275,11 @@ static const char *foreign(uint32_t mode)
 static int name_nowhere(struct tally_symbolizer *s, const char *name, const char *trouble,
 			struct tally_frame *out)
 {
-	uint32_t module = module_by_name(s, name, trouble);
+	uint32_t module = symbolizer_module_by_name(s, name, trouble);
 
 	if (!module)
 		return -ENOMEM;
-	fill_module(s, out, module);
+	symbolizer_fill(s, out, module);
 	return 0;
 }
 
@@ -554,7 +297,7 @@ static int name_address(struct tally_symbolizer *s, int32_t pid, uint32_t mappin
 	if (kernel && out->mode == TALLY_MODE_USER)
 		return name_nowhere(s, UNMAPPED, NOTHING_THERE, out);
 	if (kernel)
-		return name_kernel(s, mapping, out);
+		return symbolizer_name_kernel(s, mapping, out);
 	if (mapping)
 		return name_user(s, pid, mapping, time, out);
 	return name_nowhere(s, UNMAPPED, NOTHING_THERE, out);
@@ -655,28 +398,6 @@ int tally_symbolizer_module(const struct tally_symbolizer *s, uint32_t id,
 		.misses = m->misses,
 	};
 	return 0;
-}
-
-/* ---- for symbolizer-lines.c, symbolizer-code.c ---- */
-
-struct source_lines **symbolizer_source_lines(struct tally_symbolizer *s)
-{
-	return &s->lines;
-}
-
-uint8_t **symbolizer_code_bytes(struct tally_symbolizer *s)
-{
-	return &s->code;
-}
-
-const struct module *symbolizer_module_at(const struct tally_symbolizer *s, uint32_t id)
-{
-	return s->modules.at[id];
-}
-
-const char *symbolizer_readable(struct tally_symbolizer *s, const char *name)
-{
-	return readable(s, name, false);
 }
 
 bool symbolizer_search(struct tally_symbolizer *s, const struct tally_symbolizer_query *query,

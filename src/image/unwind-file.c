@@ -85,32 +85,18 @@ static void note_stubs(struct unwind_table *t, const struct elf_input *in)
 	}
 }
 
-static int read_segments(struct unwind_table *t, const struct elf_input *in, GElf_Phdr *header)
+/* The segment that is .eh_frame_hdr, of length 0 where there is none. */
+static GElf_Phdr find_header(const struct elf_input *in)
 {
+	GElf_Phdr head;
 	size_t count;
 
-	*header = (GElf_Phdr){ 0 };
 	if (elf_getphdrnum(in->elf, &count) < 0)
-		return 0;
-	for (size_t i = 0; i < count && t->layout.segments.count < MAX_SEGMENTS; i++) {
-		GElf_Phdr head;
-		if (!gelf_getphdr(in->elf, (int)i, &head))
-			continue;
-		if (head.p_type == PT_GNU_EH_FRAME)
-			*header = head;
-		if (head.p_type != PT_LOAD || !head.p_filesz)
-			continue;
-		struct elf_segment *s = vec_push(&t->layout.segments);
-		if (!s)
-			return -ENOMEM;
-		*s = (struct elf_segment){
-			.offset = head.p_offset,
-			.size = head.p_filesz,
-			.address = head.p_vaddr,
-			.executable = head.p_flags & PF_X,
-		};
-	}
-	return 0;
+		count = 0;
+	for (size_t i = 0; i < count && i < MAX_SEGMENTS; i++)
+		if (gelf_getphdr(in->elf, (int)i, &head) && head.p_type == PT_GNU_EH_FRAME)
+			return head;
+	return (GElf_Phdr){ 0 };
 }
 
 /* From where the header says that it begins to the end of that segment. */
@@ -134,8 +120,8 @@ static int read_tables(struct unwind_table *t, const struct elf_input *in)
 {
 	struct unwind_part header = { 0 };
 	const struct cfi_section none = { 0 };
-	GElf_Phdr segment;
-	int r = read_segments(t, in, &segment);
+	const GElf_Phdr segment = find_header(in);
+	int r = elf_file_read_segments(&t->layout, in);
 
 	note_stubs(t, in);
 	if (r == 0)

@@ -9,50 +9,20 @@
 #include "image/module.h"
 #include "image/unwind-modules.h"
 
-int unwind_modules_build_id(struct unwind_modules *m, const char *path, const uint8_t *id,
-			    uint32_t id_len)
-{
-	uint32_t text = texts_add(&m->texts, path, strlen(path));
-	uint32_t *index = text == UINT32_MAX ? NULL : map64_at(&m->by_path, text);
-
-	if (!index)
-		return -ENOMEM;
-	if (!*index) {
-		if (!vec_push(&m->builds))
-			return -ENOMEM;
-		*index = (uint32_t)m->builds.count;
-	}
-	m->builds.at[*index - 1] = build_id_from(id, id_len);
-	return 0;
-}
-
-static int known_build_id(struct unwind_modules *m, const struct tally_mapping *map,
-			  struct build_id *out)
-{
-	if (map->build_id_len) {
-		*out = build_id_from(map->build_id, map->build_id_len);
-		return 0;
-	}
-	uint32_t text = texts_add(&m->texts, map->path, strlen(map->path));
-	if (text == UINT32_MAX)
-		return -ENOMEM;
-	uint32_t index = map64_get(&m->by_path, text);
-	*out = index ? m->builds.at[index - 1] : (struct build_id){ 0 };
-	return 0;
-}
-
 /* The mapped file, or a negative errno. The symbolizer looks for it in the same way. */
 static int open_file(struct unwind_modules *m, int32_t pid, const struct tally_mapping *map)
 {
-	struct file_search where = {
+	const struct file_search where = {
 		.root = m->root,
 		.symfs = m->symfs,
+		.cache = m->cache,
 		.pid = pid,
 		.map = *map,
+		.build_id = map->build_id_len ? build_id_from(map->build_id, map->build_id_len)
+					      : builds_get(&m->builds, map->path, pid),
 	};
-	int r = known_build_id(m, map, &where.build_id);
 
-	return r < 0 ? r : module_open(map->path, &where);
+	return module_open(map->path, &where);
 }
 
 /* Why its stacks will be broken. */
@@ -200,8 +170,6 @@ void unwind_modules_done(struct unwind_modules *m)
 	}
 	vec_done(&m->list);
 	vec_done(&m->by_mapping);
-	vec_done(&m->builds);
 	map64_done(&m->by_file);
-	map64_done(&m->by_path);
-	texts_done(&m->texts);
+	builds_done(&m->builds);
 }

@@ -5,8 +5,7 @@
 
 #include <tally/maps.h>
 
-#include "image/build-id.h"
-#include "image/texts.h"
+#include "image/builds.h"
 #include "image/unwind-arch.h"
 #include "image/unwind-table.h"
 
@@ -17,21 +16,15 @@ struct unwind_module {
 	char trouble[192]; /* why it has no rules; "": it has */
 };
 
-/* Zeroed, but for the first three, is empty. */
+/* Zeroed, but for the first four, is empty. */
 struct unwind_modules {
-	const char *root, *symfs;
-	uint16_t machine; /* EM_* */
+	const char *root, *symfs, *cache; /* as in struct file_search */
+	uint16_t machine;                 /* EM_* */
 	VEC(struct unwind_module *) list;
 	VEC(uint32_t) by_mapping; /* index + 1 */
 	struct map64 by_file;     /* likewise, by a hash of path and inode */
-	struct texts texts;
-	struct map64 by_path; /* index in texts: build + 1 */
-	VEC(struct build_id) builds;
+	struct builds builds;
 };
-
-/* -ENOMEM. */
-int unwind_modules_build_id(struct unwind_modules *m, const char *path, const uint8_t *id,
-			    uint32_t id_len);
 
 /*
  * The rules at an address in mapping number `mapping`, which is `map`, of process `pid`; NULL: none are

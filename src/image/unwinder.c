@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Frame by frame from a thread's registers to where it began. The rules at an address of a mapping
- * never change, so they are kept in a table by these two: after the first time a frame costs the
- * look-up of its mapping, of its rules, and a few loads.
+ * never change, so they are kept in a table by these two; and which mapping it is, as long as nothing
+ * is mapped anew. After the first time a frame costs one look-up and a few loads.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "image/cache.h"
 #include "image/maps.h"
 #include "image/unwind-arch.h"
 #include "image/unwind-expression.h"
@@ -24,16 +26,19 @@
 /* What lies further from the stack pointer than this is no stack that was cut, but garbage. */
 #define LARGEST_STACK ((uint64_t)1 << 30)
 
+/* What is known of an address in a space (maps_space()). */
 struct cached {
-	uint64_t address;
-	uint64_t mapping; /* 0: empty */
+	uint64_t address, space; /* space 0: empty */
 	const struct unwind_rules *rules;
+	uint32_t mapping; /* 0: nothing is mapped there */
+	uint32_t reserved;
 };
 
 struct tally_unwinder {
 	struct tally_maps *maps;
 	const struct unwind_arch *arch;
 	struct unwind_modules modules;
+	char cache_folder[PATH_MAX];
 	struct cached cache[1 << CACHE_BITS];
 };
 
@@ -44,6 +49,7 @@ struct walk {
 	struct unwind_memory memory;
 	struct unwind_regs regs;
 	struct tally_unwound *out;
+	uint64_t space;
 	uint32_t mapping; /* of the frame at hand; 0: nothing is mapped there */
 	bool exact;       /* it stands at its address, not behind a call */
 	bool interrupted; /* frames of a signal handler were passed: the stack may be another now */
@@ -82,6 +88,9 @@ int tally_unwinder_new(struct tally_unwinder **out, struct tally_maps *maps,
 	u->arch = arch;
 	u->modules.root = own.root;
 	u->modules.symfs = own.symfs;
+	u->modules.cache = own.cache                       ? own.cache
+			   : cache_folder(u->cache_folder) ? u->cache_folder
+							   : NULL;
 	u->modules.machine = arch->machine;
 	*out = u;
 	return 0;
@@ -95,10 +104,12 @@ void tally_unwinder_free(struct tally_unwinder *u)
 	free(u);
 }
 
-int tally_unwinder_build_id(struct tally_unwinder *u, const char *path, const uint8_t *build_id,
-			    uint32_t build_id_len)
+int tally_unwinder_build_id(struct tally_unwinder *u, int32_t pid, const char *path,
+			    const uint8_t *build_id, uint32_t build_id_len)
 {
-	return unwind_modules_build_id(&u->modules, path, build_id, build_id_len);
+	struct build_id id = build_id_from(build_id, build_id_len);
+
+	return builds_set(&u->modules.builds, path, pid, &id) ? 0 : -ENOMEM;
 }
 
 /* ---- rules ---- */
@@ -117,19 +128,36 @@ static int find_rules(struct walk *w, uint64_t address, const struct unwind_rule
 				    rules);
 }
 
-static int rules_at(struct walk *w, uint64_t address, const struct unwind_rules **rules)
+/* The slow way, of which the rules are kept when the mapping is the one that it was. */
+static int look_up(struct walk *w, uint64_t address, struct cached *c)
 {
-	uint64_t key = address + ((uint64_t)w->mapping << 44);
-	/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
-	struct cached *c = &w->u->cache[key * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS)];
+	int64_t mapping = maps_locate(w->u->maps, w->start->pid, w->start->time, address);
+	const struct unwind_rules *rules = NULL;
 
-	if (c->address == address && c->mapping == w->mapping) {
-		*rules = c->rules;
-		return 0;
-	}
-	int r = find_rules(w, address, rules);
-	if (r == 0)
-		*c = (struct cached){ address, w->mapping, *rules };
+	if (mapping < 0)
+		return (int)mapping;
+	w->mapping = (uint32_t)mapping;
+	bool known = c->space && c->address == address && c->mapping == mapping;
+	if (known)
+		rules = c->rules;
+	else if (mapping && find_rules(w, address, &rules) < 0)
+		return -ENOMEM;
+	*c = (struct cached){ address, w->space, rules, w->mapping, 0 };
+	return 0;
+}
+
+/* The rules at an address, NULL where there are none, and its mapping. -ENOMEM. */
+static inline int rules_at(struct walk *w, uint64_t address, const struct unwind_rules **rules)
+{
+	/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
+	struct cached *c = &w->u->cache[address * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS)];
+	int r = 0;
+
+	if (c->address == address && c->space == w->space)
+		w->mapping = c->mapping;
+	else
+		r = look_up(w, address, c);
+	*rules = c->rules;
 	return r;
 }
 
@@ -268,21 +296,13 @@ static enum step step_by_frame_pointer(struct walk *w)
 
 static int step(struct walk *w, enum step *result)
 {
-	const struct unwind_rules *rules = NULL;
+	const struct unwind_rules *rules;
 	uint64_t pc = w->regs.at[w->u->arch->pc];
-	int64_t mapping;
+	int r = rules_at(w, w->exact ? pc : pc - 1, &rules);
 
-	if (!w->exact)
-		pc--;
-	mapping = maps_locate(w->u->maps, w->start->pid, w->start->time, pc);
-	if (mapping < 0)
-		return (int)mapping;
-	w->mapping = (uint32_t)mapping;
-	int r = mapping ? rules_at(w, pc, &rules) : 0;
-	if (r < 0)
-		return r;
-	*result = rules ? step_by_rules(w, rules) : step_by_frame_pointer(w);
-	return 0;
+	if (r == 0)
+		*result = rules ? step_by_rules(w, rules) : step_by_frame_pointer(w);
+	return r;
 }
 
 /* ---- the walk ---- */
@@ -393,6 +413,9 @@ int tally_unwinder_walk(struct tally_unwinder *u, const struct tally_unwind_star
 	*out = (struct tally_unwound){ .module = UINT32_MAX };
 	if (!take_registers(&w))
 		return -EINVAL;
+	w.space = maps_space(u->maps, start->pid, start->time);
+	if (!w.space)
+		return -ENOMEM;
 	w.memory.start = w.regs.at[u->arch->sp];
 	return walk(&w, addresses, room);
 }
@@ -414,7 +437,7 @@ int tally_unwinder_sample(struct tally_unwinder *u, const struct tally_record *r
 		.stack_len = s->stack_dyn_size < s->stack_len ? s->stack_dyn_size : s->stack_len,
 	};
 
-	if (rec->type != TALLY_RECORD_SAMPLE || !s->regs_user.abi || !s->stack)
+	if (rec->type != TALLY_RECORD_SAMPLE || !s->regs_user.abi)
 		return 0;
 	if (s->regs_user.abi != ABI_64 || rec->swapped)
 		return -EBADMSG;

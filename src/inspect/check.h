@@ -59,6 +59,10 @@ void check_breakpoints(const struct doctor *d, struct finding *f);
 void check_attach(const struct doctor *d, struct finding *f);
 void check_cgroups(const struct doctor *d, struct finding *f);
 
+/* check-clock.c: counters as clocks, many findings. 0, what `fn` answers, or -errno. */
+int check_clock(const struct doctor *d, int (*fn)(const struct tally_finding *finding, void *arg),
+		void *arg, struct tally_error *err);
+
 /* check-step.c: a child process, stepped. */
 void check_single_step(const struct doctor *d, struct finding *f);
 void check_single_block(const struct doctor *d, struct finding *f);

@@ -120,5 +120,5 @@ int tally_doctor_run(const struct tally_doctor_opts *opts,
 	d.reached = probe_reached();
 	for (size_t i = 0; i < ARRAY_SIZE(checks) && r == 0; i++)
 		r = run_check(&checks[i], &d, fn, arg);
-	return r;
+	return r ? r : check_clock(&d, fn, arg, err);
 }

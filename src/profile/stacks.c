@@ -10,6 +10,9 @@
 /* Frames of a stack that is unwound: a copy of 65,528 bytes has hardly more. */
 #define MOST_FRAMES 8192
 
+/* Of them so many, the outermost, are looked for among those of frame pointers. */
+#define JOINT_FRAMES 16
+
 static int add(struct stacks *s, uint64_t entry)
 {
 	uint64_t *slot = vec_push(&s->chain);
@@ -93,7 +96,53 @@ static int take_chain(struct stacks *s, const struct tally_record *rec, size_t *
 	return r;
 }
 
-/* The part in user mode anew, from the copy of the stack. 0: there is none to unwind. */
+/*
+ * What frame pointers tell behind what registers and a short copy told, which has the leaf's caller even
+ * where the leaf keeps no frame pointer. `old` begins with the leaf, as `found` does; how many of `found`
+ * stay, and from which of `old` on it goes on.
+ */
+static void find_joint(const uint64_t *old, size_t old_count, const uint64_t *found,
+		       size_t *found_count, size_t *from)
+{
+	size_t last = *found_count > JOINT_FRAMES ? *found_count - JOINT_FRAMES : 1;
+
+	for (size_t k = *found_count; k-- > last;) {
+		for (size_t j = 1; j < old_count; j++) {
+			if (old[j] != found[k])
+				continue;
+			*found_count = k + 1;
+			*from = j + 1;
+			return;
+		}
+	}
+	*from = 1;
+}
+
+/* Puts the frames that were found in the place of the part in user mode, which begins at `user`. */
+static int replace(struct stacks *s, size_t user, const uint64_t *found, size_t count,
+		   enum stack_end *end)
+{
+	size_t old_count = s->chain.count - user, from = old_count;
+
+	/* A mark stands before it. */
+	if (*end != STACK_WHOLE && old_count > 2) {
+		find_joint(s->chain.at + user + 1, old_count - 1, found, &count, &from);
+		from++;
+	}
+	size_t rest = old_count - from;
+	if (!vec_reserve(&s->chain, count + 1))
+		return -ENOMEM;
+	uint64_t *to = s->chain.at + user;
+	memmove(to + 1 + count, to + from, rest * sizeof(*to));
+	memcpy(to + 1, found, count * sizeof(*to));
+	*to = TALLY_CONTEXT_USER;
+	s->chain.count = user + 1 + count + rest;
+	if (rest)
+		*end = STACK_UNKNOWN;
+	return 0;
+}
+
+/* The part in user mode anew, from registers and the copy of the stack, where there are some. */
 static int unwind(struct stacks *s, const struct tally_record *rec, size_t user,
 		  enum stack_end *end, uint64_t *wanted)
 {
@@ -104,25 +153,23 @@ static int unwind(struct stacks *s, const struct tally_record *rec, size_t user,
 		[TALLY_UNWIND_FULL] = STACK_BROKEN,
 	};
 	struct tally_unwound how;
-	size_t kernel = user < s->chain.count ? user : s->chain.count;
 
-	if (!s->unwinder || !rec->sample.stack)
+	/* What ends in a second mark was unwound before; without a stack there is a chain to mend. */
+	if (!s->unwinder || *end == STACK_CUT || (!rec->sample.stack && user >= s->chain.count))
 		return 0;
-	/* Room for the frames, a mark before and one behind them. */
-	size_t count = s->chain.count;
-	if (!vec_reserve(&s->chain, MOST_FRAMES + 2))
+	if (!vec_reserve(&s->frames, MOST_FRAMES))
 		return -ENOMEM;
-	uint64_t *to = s->chain.at + kernel;
-	int r = tally_unwinder_sample(s->unwinder, rec, to + 1, MOST_FRAMES, &how);
-	if (r <= 0) {
-		s->chain.count = count;
+	int r = tally_unwinder_sample(s->unwinder, rec, s->frames.at, MOST_FRAMES, &how);
+	if (r <= 0)
 		return r == -ENOMEM ? r : 0;
-	}
-	*to = TALLY_CONTEXT_USER;
-	s->chain.count = kernel + 1 + how.frames;
 	*end = ends[how.end];
 	*wanted = how.stack_bytes;
-	return *end == STACK_CUT ? add(s, TALLY_CONTEXT_USER) : 0;
+	/* Registers alone show where a stack begins, and not that it goes on. */
+	if (!rec->sample.stack && *end != STACK_WHOLE)
+		*end = STACK_UNKNOWN;
+	r = replace(s, user < s->chain.count ? user : s->chain.count, s->frames.at, how.frames,
+		    end);
+	return r == 0 && *end == STACK_CUT ? add(s, TALLY_CONTEXT_USER) : r;
 }
 
 /* What was unwound while it was recorded tells by its registers how it ended. */
@@ -145,7 +192,7 @@ int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *
 	*wanted = 0;
 	s->chain.count = 0;
 	/* Nothing to add to what the kernel tells of frame pointers. */
-	if (!(sample->sample_type & TALLY_SAMPLE_STACK_USER) &&
+	if (!(sample->sample_type & TALLY_SAMPLE_REGS_USER) &&
 	    !(sample->branch_sample_type & TALLY_BRANCH_CALL_STACK) && !s->deferred.count)
 		return 0;
 	int r = take_chain(s, rec, &user, end);
@@ -171,9 +218,11 @@ int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *
 void stacks_done(struct stacks *s)
 {
 	vec_each (&s->histories, history)
-		vec_done(&history->from);
+		vec_done(&history->calls);
 	vec_done(&s->histories);
 	vec_done(&s->chain);
+	vec_done(&s->frames);
+	vec_done(&s->calls);
 	vec_done(&s->deferred);
 	map64_done(&s->deferred_at);
 	map64_done(&s->history_of);

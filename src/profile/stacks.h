@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole callchain of a sample, whatever it was recorded by: a copy of the stack is unwound, the part
- * that the kernel deferred to the return to user mode is joined, call-stack branches are taken as the
- * calls that they are.
+ * The whole callchain of a sample, whatever it was recorded by: a copy of the stack is unwound, a chain by
+ * frame pointers gets the leaf's caller where registers tell it, the part that the kernel deferred to the
+ * return to user mode is joined, call-stack branches are taken as the calls that they are.
  */
 #ifndef PROFILE_STACKS_H
 #define PROFILE_STACKS_H
@@ -20,10 +20,16 @@ enum stack_end {
 	STACK_BROKEN,
 };
 
+/* Where calls are, innermost first. */
+struct calls {
+	uint64_t *at;
+	size_t count, room;
+};
+
 /* The branches of a thread's last sample, with what was stitched to them. */
 struct branch_history {
 	int32_t tid;
-	VEC(uint64_t) from; /* innermost first */
+	struct calls calls;
 };
 
 /* Zeroed, but for the first two, is empty. */
@@ -31,8 +37,10 @@ struct stacks {
 	struct tally_unwinder *unwinder; /* borrowed; NULL: copies of stacks are not unwound */
 	struct tally_maps *maps;         /* borrowed */
 	VEC(uint64_t) chain;             /* of the sample at hand */
+	VEC(uint64_t) frames;            /* of it, as they are unwound */
 	VEC(uint64_t) deferred;          /* parts: how many addresses, then these */
 	struct map64 deferred_at;        /* by thread and cookie: where in `deferred`, + 1 */
+	struct calls calls;              /* of the sample at hand */
 	VEC(struct branch_history) histories;
 	struct map64 history_of; /* by thread: index + 1 */
 	uint64_t

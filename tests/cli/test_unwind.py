@@ -75,7 +75,11 @@ def frames_are_the_referees(kind):
     agreed = {key: one[key] for key in one if key in other and one[key][0] == other[key][0]}
     assert len(agreed) > 0.9 * len(ours), f"the referees agree on {len(agreed)} of {len(ours)} stacks only"
     for key, (frames, _) in agreed.items():
-        same(ours[key][0], frames, f"the stack of thread {key[0]} at {key[1]} in {kind}")
+        got, end = ours[key]
+        # They may have given up together, as behind the system call by which a signal handler returns.
+        if got.startswith(frames + ",") and "whole" == end:
+            continue
+        same(got, frames, f"the stack of thread {key[0]} at {key[1]} in {kind}")
 
 
 def stacks_are_whole(kind):
@@ -107,6 +111,79 @@ def frames_of_rust_are_the_referees():
 def frames_of_python_are_the_referees():
     frames_are_the_referees("python")
     stacks_are_whole("python")
+
+
+X86 = "rax rdx rcx rbx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 ra".split()
+
+
+def number(name, arm):
+    """A register's DWARF number, from what readelf calls it."""
+    if name in ("ra", "rip"):
+        return 30 if arm else 16
+    if arm:
+        return 31 if name == "sp" else int(name[1:])
+    return X86.index(name)
+
+
+def is_known(name):
+    """Floating-point and vector registers hold no addresses; the rest of arm64's are named x0 to x30 and sp."""
+    return name in X86 or name == "rip" or name == "sp" or re.fullmatch(r"x\d+", name) is not None
+
+
+def rows_of_readelf(path):
+    """By address: the rules of the last row there, but for those that say nothing."""
+    rows, common, names = {}, {}, None
+    text = run("readelf", "-wF", path, timeout=120).stdout
+    arm = "ra=30" in text
+    for line in text.splitlines():
+        words = line.split()
+        if found := re.match(r"(\w+) \w+ \w+ CIE ", line):
+            owner, kind = found.group(1), "common"
+        elif found := re.search(r" FDE cie=(\w+) pc=(\w+)\.\.", line):
+            owner, kind = found.group(1), "function"
+            rows[int(found.group(2), 16)] = common.get(owner)
+        elif words[:1] == ["LOC"]:
+            names = words[1:]
+        elif names and len(words) == len(names) + 1 and re.fullmatch("[0-9a-f]{16}", words[0]):
+            rules = dict(zip(names, words[1:]))
+            cfa = rules.pop("CFA")
+            if found := re.fullmatch(r"(\w+)([+-]\d+)", cfa):
+                cfa = f"{number(found.group(1), arm)}{found.group(2)}"
+            row = cfa, {number(n, arm): r for n, r in rules.items() if r != "u" and is_known(n)}
+            if kind == "common":
+                common[owner] = row
+            else:
+                rows[int(words[0], 16)] = row
+        else:
+            names = None if not words else names
+    return rows
+
+
+def rows_are_those_of_readelf(path):
+    need("readelf")
+    theirs = rows_of_readelf(path)
+    assert len(theirs) > 1000, f"readelf shows {len(theirs)} rows of {path}"
+    ours = {}
+    for line in run(unwinder("rows"), path).stdout.splitlines():
+        address, cfa, *rules = line.split()
+        pairs = dict(rule.split("=") for rule in rules)
+        ours[int(address, 16)] = cfa, {int(n): r for n, r in pairs.items() if r != "u"}
+    same(sorted(theirs.keys() - ours.keys()), [], "rows that readelf alone has")
+    for address, row in theirs.items():
+        same(ours[address], row, f"the row of {path} at {address:#x}")
+
+
+@test
+def rows_of_the_c_library_are_those_of_readelf():
+    rows_are_those_of_readelf(os.path.realpath(f"/lib/{os.uname().machine}-linux-gnu/libc.so.6"))
+
+
+@test
+def rows_of_an_arm64_library_are_those_of_readelf():
+    path = "/usr/aarch64-linux-gnu/lib/libc.so.6"
+    if not os.path.exists(path):
+        skip("the arm64 C library (libc6-arm64-cross) is not installed")
+    rows_are_those_of_readelf(path)
 
 
 def script(path):

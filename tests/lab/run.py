@@ -136,7 +136,7 @@ def get_kernel(machine):
     fetched = subprocess.run([HERE / "fetch.sh", machine.deb, folder], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                              text=True, errors="replace", check=False)
     if fetched.returncode:
-        raise Unable("its kernel cannot be fetched: " + " ".join(fetched.stderr.split()))
+        raise Unable("its kernel cannot be fetched: " + fetched.stderr.strip().rpartition("\n")[2])
     kernels = sorted(folder.glob("boot/vmlinuz-*"))
     if not kernels:
         sys.exit(f"lab: no kernel in {folder}: remove that folder")

@@ -242,7 +242,7 @@ static void what_comes_too_often_is_throttled_and_accounted(void)
 }
 
 /* Overflows as a handler is told of them. */
-static struct {
+static struct told {
 	struct tally_counter *counter;
 	int fd, calls, wrong;
 	uint64_t at[64];
@@ -278,7 +278,7 @@ static void a_handler_is_called_at_each_overflow(void)
 
 	NEED_EVENT_IN_TIME();
 	require(open_counter(&o, event_in_time, &self, 0, PERIOD));
-	told = (typeof(told)){ .counter = o.counter, .fd = tally_counter_fd(o.counter, 0) };
+	told = (struct told){ .counter = o.counter, .fd = tally_counter_fd(o.counter, 0) };
 	sigaction(SIGNAL, &action, &before);
 	check_int(tally_counter_signal(o.counter, TALLY_OPTS(signal, .signo = SIGNAL), &err), 0);
 	check_int(tally_counter_enable(o.counter), 0);
@@ -361,7 +361,7 @@ static void each_overflow_is_a_trap(void)
 		check_int(err.cause, TALLY_CAUSE_UNSUPPORTED);
 		tap_skip("no traps before Linux 5.13");
 	}
-	told = (typeof(told)){ .counter = o.counter };
+	told = (struct told){ .counter = o.counter };
 	sigaction(SIGTRAP, &action, &before);
 	check_int(tally_counter_enable(o.counter), 0);
 	loop(ROUNDS);

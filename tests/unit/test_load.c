@@ -439,6 +439,217 @@ static void a_chain_is_whole_when_it_reaches_the_start(void)
 	end();
 }
 
+/* ---- stacks that were copied, deferred, or come from branches ---- */
+
+#define COPIED (TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_REGS_USER | TALLY_SAMPLE_STACK_USER)
+
+static struct tally_record sample_of(uint32_t cpumode, uint64_t ip, const uint64_t *chain,
+				     size_t len)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_SAMPLE, .misc = (uint16_t)cpumode };
+
+	rec.id =
+		(struct tally_sample_id){ .pid = 7, .tid = 7, .time = 1, .has = TALLY_SAMPLE_TIME };
+	rec.sample.ip = ip;
+	rec.sample.period = 10;
+	rec.sample.chain = chain;
+	rec.sample.chain_len = len;
+	return rec;
+}
+
+#define SAMPLE(mode, ip, ...)                                  \
+	sample_of(mode, ip, (const uint64_t[]){ __VA_ARGS__ }, \
+		  sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+
+/* With an unwinder, which answers these frames. */
+static void begin_unwinding(uint32_t end_of_stack, uint64_t stack_bytes)
+{
+	begin_with(TALLY_OPTS(loader, .unwinder = (void *)&world));
+	world.unwound[0] = 0x3010;
+	world.unwound[1] = 0x4010;
+	world.unwound[2] = 0x5010;
+	world.how = (struct tally_unwound){ .frames = 3,
+					    .end = end_of_stack,
+					    .stack_bytes = stack_bytes };
+}
+
+static void copies_of_stacks_are_unwound(void)
+{
+	const uint64_t word = 0;
+
+	begin_unwinding(TALLY_UNWIND_WHOLE, 0);
+	struct tally_record rec = SAMPLE(KERNEL, 0x9010, TALLY_CONTEXT_KERNEL, 0x9010);
+	rec.sample.sample_type = COPIED;
+	rec.sample.stack = &word;
+	rec.sample.stack_len = sizeof(word);
+	rec.sample.regs_user.abi = 2;
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_folded("work;u5;u4;u3;k9_[k] 10\n");
+	/* The unwinder knows that it is whole, though no function of start code is there. */
+	check_u64(health_now().broken_chains, 0);
+	check_u64(health_now().copied_stacks, 1);
+	/* What was told by frame pointers gives way to what is whole. */
+	rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x8010);
+	rec.sample.sample_type = COPIED;
+	rec.sample.stack = &word;
+	rec.sample.stack_len = sizeof(word);
+	rec.sample.regs_user.abi = 2;
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_folded("work;u5;u4;u3 10\nwork;u5;u4;u3;k9_[k] 10\n");
+	end();
+}
+
+/* perf record -g --user-regs: the leaf keeps no frame pointer, and its caller is in the link register. */
+static void registers_mend_chains_by_frame_pointers(void)
+{
+	begin_unwinding(TALLY_UNWIND_CUT, 0);
+	world.how.frames = 2;
+	struct tally_record rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x7010, 0x1010);
+	rec.sample.sample_type = TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_REGS_USER;
+	rec.sample.regs_user.abi = 2;
+	tally_loader_push(loader, &rec, 0);
+	check_folded("work;main;u7;u4;u3 10\n");
+	check_u64(health_now().broken_chains + health_now().cut_chains, 0);
+	end();
+	/* A short copy tells three; from where both agree frame pointers go on. */
+	begin_unwinding(TALLY_UNWIND_CUT, 0);
+	rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x5010, 0x7010, 0x1010);
+	rec.sample.sample_type = COPIED;
+	rec.sample.regs_user.abi = 2;
+	tally_loader_push(loader, &rec, 0);
+	check_folded("work;main;u7;u5;u4;u3 10\n");
+	check_u64(health_now().broken_chains + health_now().cut_chains, 0);
+	end();
+}
+
+static void stacks_that_are_cut_or_broken_are_counted_as_such(void)
+{
+	const uint64_t word = 0;
+
+	begin_unwinding(TALLY_UNWIND_CUT, 12345);
+	struct tally_record rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER);
+	rec.sample.sample_type = COPIED;
+	rec.sample.stack = &word;
+	rec.sample.stack_len = sizeof(word);
+	rec.sample.regs_user.abi = 2;
+	tally_loader_push(loader, &rec, 0);
+	check_u64(health_now().cut_chains, 1);
+	check_u64(health_now().broken_chains, 0);
+	check_u64(health_now().wanted_stack, 12345);
+	world.how.end = TALLY_UNWIND_BROKEN;
+	world.how.stack_bytes = 0;
+	tally_loader_push(loader, &rec, 0);
+	check_u64(health_now().cut_chains, 1);
+	check_u64(health_now().broken_chains, 1);
+	check_u64(health_now().with_chain, 2);
+	check_folded("work;u5;u4;u3 20\n");
+	end();
+}
+
+/* As recorder/unwinding.h has it: registers of abi 0 say whole, a second mark at the end says cut. */
+static void what_was_unwound_while_recording_tells_how_it_ended(void)
+{
+	begin();
+	struct tally_record rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x4010);
+	rec.sample.sample_type = COPIED;
+	tally_loader_push(loader, &rec, 0);
+	check_u64(health_now().broken_chains + health_now().cut_chains, 0);
+	world.stack_bytes = 4711;
+	rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x4010, TALLY_CONTEXT_USER);
+	rec.sample.sample_type = COPIED;
+	rec.sample.regs_user.abi = 2;
+	tally_loader_push(loader, &rec, 0);
+	check_u64(health_now().cut_chains, 1);
+	check_u64(health_now().broken_chains, 0);
+	check_u64(health_now().wanted_stack, 4711);
+	check_folded("work;u4;u3 20\n");
+	end();
+}
+
+static void push_deferred(int32_t tid, uint64_t cookie, const uint64_t *chain, size_t len)
+{
+	struct tally_record rec = { .type = TALLY_RECORD_CALLCHAIN_DEFERRED };
+
+	rec.id = (struct tally_sample_id){
+		.pid = 7, .tid = tid, .time = 2, .has = TALLY_SAMPLE_TIME
+	};
+	rec.deferred = (struct tally_record_deferred){ cookie, chain, len };
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+}
+
+static void deferred_parts_are_joined_by_thread_and_cookie(void)
+{
+	begin();
+	push_deferred(7, 42, (const uint64_t[]){ TALLY_CONTEXT_USER, 0x3010, 0x1010 }, 3);
+	push_deferred(8, 43, (const uint64_t[]){ TALLY_CONTEXT_USER, 0x6010, 0x1010 }, 3);
+	struct tally_record rec = SAMPLE(KERNEL, 0x9010, TALLY_CONTEXT_KERNEL, 0x9010,
+					 TALLY_CONTEXT_USER_DEFERRED, 42);
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_folded("work;main;u3;k9_[k] 10\n");
+	check_u64(health_now().broken_chains, 0);
+	/* Another thread's part is not taken: this one's is missing, and its cookie is no address. */
+	rec = SAMPLE(KERNEL, 0x9010, TALLY_CONTEXT_KERNEL, 0x9010, TALLY_CONTEXT_USER_DEFERRED, 43);
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_folded("work;k9_[k] 10\nwork;main;u3;k9_[k] 10\n");
+	end();
+}
+
+/* How the kernel lays out a branch: from, to, flags. */
+static struct tally_record branches_of(const uint64_t *chain, size_t len,
+				       const uint64_t (*calls)[3], uint64_t count)
+{
+	struct tally_record rec = sample_of(USER, 0x3010, chain, len);
+
+	rec.sample.sample_type = TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_BRANCH_STACK;
+	rec.sample.branch_sample_type = TALLY_BRANCH_CALL_STACK;
+	rec.sample.branches = calls;
+	rec.sample.branch_count = count;
+	return rec;
+}
+
+static void call_stack_branches_are_the_callers(void)
+{
+	static const uint64_t chain[] = { TALLY_CONTEXT_USER, 0x3010, 0x8010 };
+	static const uint64_t calls[][3] = { { 0x4010, 0x3000 },
+					     { 0x5010, 0x4000 },
+					     { 0x1010, 0x5000 } };
+
+	begin();
+	/* Frame pointers had led astray. */
+	struct tally_record rec = branches_of(chain, 3, calls, 3);
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_folded("work;main;u5;u4;u3 10\n");
+	end();
+}
+
+/* The CPU keeps five; what lay beyond is that of the sample before, which had the same outer calls. */
+static void deeper_stacks_are_stitched_to_those_before_them(void)
+{
+	static const uint64_t chain[] = { TALLY_CONTEXT_USER, 0x3010 };
+	static const uint64_t first[][3] = {
+		{ 0x4010 }, { 0x5010 }, { 0x6010 }, { 0x7010 }, { 0x1010 }
+	};
+	static const uint64_t second[][3] = {
+		{ 0x8010 }, { 0x4010 }, { 0x5010 }, { 0x6010 }, { 0x7010 }
+	};
+	static const uint64_t other[][3] = {
+		{ 0x8010 }, { 0xa010 }, { 0xb010 }, { 0xc010 }, { 0xd010 }
+	};
+
+	begin();
+	struct tally_record rec = branches_of(chain, 2, first, 5);
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	rec = branches_of(chain, 2, second, 5);
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_folded("work;main;u7;u6;u5;u4;u3 10\nwork;main;u7;u6;u5;u4;u8;u3 10\n");
+	/* Nothing is stitched to what has nothing in common with it. */
+	rec = branches_of(chain, 2, other, 5);
+	check_int(tally_loader_push(loader, &rec, 0), 0);
+	check_folded("work;main;u7;u6;u5;u4;u3 10\nwork;main;u7;u6;u5;u4;u8;u3 10\n"
+		     "work;u13;u12;u11;u10;u8;u3 10\n");
+	end();
+}
+
 static void times_are_a_filter(void)
 {
 	begin_with(TALLY_OPTS(loader, .from = 10, .to = 20));
@@ -559,6 +770,13 @@ int main(void)
 	tap_run(made_up_forks_copy_no_maps);
 	tap_run(the_kernels_mappings_are_everybodys);
 	tap_run(a_chain_is_whole_when_it_reaches_the_start);
+	tap_run(copies_of_stacks_are_unwound);
+	tap_run(registers_mend_chains_by_frame_pointers);
+	tap_run(stacks_that_are_cut_or_broken_are_counted_as_such);
+	tap_run(what_was_unwound_while_recording_tells_how_it_ended);
+	tap_run(deferred_parts_are_joined_by_thread_and_cookie);
+	tap_run(call_stack_branches_are_the_callers);
+	tap_run(deeper_stacks_are_stitched_to_those_before_them);
 	tap_run(times_are_a_filter);
 	tap_run(loss_is_added_up);
 	tap_run(nonsense_is_counted_and_left_out);

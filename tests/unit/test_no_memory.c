@@ -13,6 +13,7 @@
 
 #include "fakeperf.h"
 #include "fakeroot.h"
+#include "simdrive.h"
 #include "tap.h"
 
 #define LIVE_MAX  8192
@@ -404,6 +405,43 @@ static int map_ring(void)
 	return r;
 }
 
+/* A timer on a simulated thread: nothing is allocated on the way. */
+static int stop_exactly(void)
+{
+	static const struct tally_sim_insn loop[] = {
+		{ TALLY_SIM_PLAIN, .reg = 1, .value = 1 },
+		{ TALLY_SIM_BRANCH, .reg = 0, .target = 0 },
+	};
+	struct tally_sim_opts opts = { .size = sizeof(opts), .margin = 10, .regs = { 1000 } };
+	struct tally_timer_request request = { .kind = TALLY_TIMER_INSTRUCTIONS,
+					       .ticks = 500,
+					       .instructions = 3 };
+	struct tally_calibration *seen = NULL;
+	struct tally_sim *twin = NULL;
+	struct simdrive d = { 0 };
+	int r = -ENOMEM;
+
+	if (tally_calibration_new(&seen, "sim", &err) == 0 &&
+	    simdrive_open(&d, loop, 2, &opts, TALLY_OPTS(timer, .calibration = seen))) {
+		int before = memory.calls;
+		const struct tally_timer_outcome *got = simdrive_ask(&d, &request);
+		check(got && got->kind == TALLY_OUTCOME_REACHED);
+		check_int(memory.calls, before);
+		r = tally_sim_copy(&twin, d.sim, &err);
+	} else if (d.err.code) {
+		err = d.err;
+	}
+	simdrive_close(&d);
+	tally_sim_free(twin);
+	tally_calibration_free(seen);
+	return r;
+}
+
+static void exact_stops(void)
+{
+	fail_each(stop_exactly, 5);
+}
+
 static void samplers_and_rings(void)
 {
 	static const uint32_t sampled[] = { TALLY_SCOPE_THREAD, TALLY_SCOPE_PROCESS,
@@ -501,6 +539,7 @@ int main(void)
 	tap_run(freezing);
 	tap_run(launching);
 	tap_run(samplers_and_rings);
+	tap_run(exact_stops);
 	tap_run(regions);
 	tap_run(metrics);
 	fakeroot_remove(&root);

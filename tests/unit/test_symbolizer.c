@@ -596,6 +596,37 @@ static void code_is_named_by_the_perf_map(void)
 	fakeroot_remove(&root);
 }
 
+/* While a process lives its map grows; what replaces other code counts from when it was seen. */
+static void perf_map_is_read_again_when_it_grew(void)
+{
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	char path[256];
+	require(fakeroot_make(&root) && open_below(&f, &root, NULL));
+	require(fakeroot_file(&root, "/proc/42/root/tmp/perf-42.map", "7f1000000100 40 old\n"));
+	require(map_code(&f, 42, "//anon"));
+
+	check_code(&f, 42, 5, 0x120, "old", "/tmp/perf-42.map");
+	snprintf(path, sizeof(path), "%s/proc/42/root/tmp/perf-42.map", root.path);
+	FILE *map = fopen(path, "a");
+	require(map && fputs("7f1000000120 40 new\n", map) >= 0 && fclose(map) == 0);
+	/* It is looked at some times in a second. */
+	for (int i = 0; i < 200; i++) {
+		tally_symbolizer_find(f.symbolizer, 42, 10, CODE + 0x120, TALLY_MODE_USER, &frame);
+		if (frame.function && !strcmp(frame.function, "new"))
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+	check_code(&f, 42, 10, 0x120, "new", "/tmp/perf-42.map");
+	check_code(&f, 42, 9, 0x120, "old", "/tmp/perf-42.map");
+	check_code(&f, 42, 10, 0x11f, "old", "/tmp/perf-42.map");
+	check(tally_symbolizer_epoch(f.symbolizer, 42, 9) !=
+	      tally_symbolizer_epoch(f.symbolizer, 42, 10));
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
 /* Also in memory that has a name, such as .NET's /memfd:doublemapper. */
 static void code_is_named_by_the_jitdump_of_its_time(void)
 {
@@ -636,6 +667,46 @@ static void code_is_named_by_the_jitdump_of_its_time(void)
 	check_code(&f, 42, 199, 0x1010, "two", dump.path);
 	tear_down(&f);
 	fakeroot_remove(&root);
+}
+
+/* A jitdump of V8 has lines behind the ELF header that perf inject would put before the code. */
+static void check_line(uint64_t shift)
+{
+	const struct fakejit_line lines[] = { { CODE + 0x1000 + shift, 3, "a.js" },
+					      { CODE + 0x1010 + shift, 5, "\xff" } };
+	static struct fakejit j;
+	struct tally_mapping dump = { .start = 0x7e0000000000,
+				      .end = 0x7e0000001000,
+				      .path = "/jit-7.dump" };
+	struct tally_symbolizer_query query = { .pid = 42, .mode = TALLY_MODE_USER, .time = 200 };
+	struct tally_symbolized out;
+	struct fakeroot root;
+	struct fixture f;
+	fakejit_begin(&j, false, 0);
+	fakejit_lines(&j, 100, CODE + 0x1000, lines, 2);
+	fakejit_load(&j, 100, CODE + 0x1000, 0x100, "one");
+	require(fakeroot_make(&root) && open_below(&f, &root, root.path));
+	require(fakeroot_bytes(&root, dump.path, j.at, j.len));
+	require(map_code(&f, 42, "//anon"));
+	check_int(tally_maps_add(f.maps, 42, 50, &dump), 0);
+
+	query.address = CODE + 0x1012;
+	check_int(tally_symbolizer_lines(f.symbolizer, &query, 1, &out), 0);
+	check_u64(out.source_count, 1);
+	check_str(out.sources[0].function, "one");
+	check_str(out.sources[0].file, "a.js");
+	check_u64(out.sources[0].line, 5);
+	query.address = CODE + 0x1002;
+	check_int(tally_symbolizer_lines(f.symbolizer, &query, 1, &out), 0);
+	check_u64(out.sources[0].line, 3);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
+static void made_code_has_lines_where_a_jitdump_tells(void)
+{
+	check_line(0);
+	check_line(64);
 }
 
 #define PROG 0xffffffffc0100000
@@ -767,7 +838,9 @@ int main(void)
 	tap_run(kernel_may_have_moved);
 	tap_run(modules_are_told_apart);
 	tap_run(code_is_named_by_the_perf_map);
+	tap_run(perf_map_is_read_again_when_it_grew);
 	tap_run(code_is_named_by_the_jitdump_of_its_time);
+	tap_run(made_code_has_lines_where_a_jitdump_tells);
 	tap_run(kernel_code_that_comes_and_goes);
 	tap_run(kept_programs_are_found_by_build_id);
 	tap_run(build_ids_of_one_process_are_its_own);

@@ -357,10 +357,8 @@ static void x86_signal_frames_without_tables_are_known(void)
 	static const uint8_t trampoline[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
 
 	begin();
-	x86_program();
 	memcpy(t.code + 0x30, trampoline, sizeof(trampoline));
 	t.code_len = 0x40;
-	t.cfi.len = 0;
 	size_t common = x86_common();
 	fakecfi_function(&t.cfi, common, FAKECFI_CODE + 0x10, 0x10, BYTES(0));
 	fakecfi_function(&t.cfi, common, FAKECFI_CODE + 0x40, 0x20, BYTES(DEF_CFA(6, 16)));
@@ -567,11 +565,9 @@ static void arm64_signal_frames_are_known(void)
 	const unsigned registers = 128 + 184;
 
 	begin();
-	memcpy(t.code + 0xc0 - 0x90, trampoline, sizeof(trampoline));
+	memcpy(t.code + 0x30, trampoline, sizeof(trampoline));
 	t.code_len = 0x40;
-	arm_program();
-	/* 0x00 to 0x2f is the leaf alone, so that nothing tells of the trampoline at 0x30. */
-	t.cfi.len = 0;
+	/* Nothing tells of the trampoline at 0x30. */
 	size_t common = arm_common(0);
 	fakecfi_function(&t.cfi, common, FAKECFI_CODE, 0x20, BYTES(0));
 	fakecfi_function(&t.cfi, common, FAKECFI_CODE + 0x40, 0x40, BYTES(0));
