@@ -217,7 +217,7 @@ static int run(int argc, char **argv)
 		  &o.syntax },
 		{ 0, "source-dir", "FOLDER", "look for files of the source below it first",
 		  ARG_TEXT, &o.source },
-		{ 0, "all", NULL, "also long stretches without samples", ARG_FLAG, &o.all },
+		{ 0, "all", NULL, "also what has no samples, of long functions", ARG_FLAG, &o.all },
 		{ 0, "no-source", NULL, "instructions alone", ARG_FLAG, &o.no_source },
 		{ 0, "no-instructions", NULL, "lines alone", ARG_FLAG, &o.no_instructions },
 		{ 'e', "event", "EVENT", "which event (default: the first that has samples)",

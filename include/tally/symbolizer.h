@@ -171,7 +171,7 @@ struct tally_symbolized {
  * Lines and inlined calls come from the module's DWARF (versions 2 to 5, in itself, in its debug
  * file, in .dwo files or a .dwp, with the file that dwz shares), which is looked for when it is
  * first asked for and read as far as needed: of a compilation unit once all, so many addresses of
- * one program cost far less than their number. Where there is none a source has the function alone.
+ * one program cost far less than their number, and the files stay open. Where there is none a source has the function alone.
  * The outermost function's name is the symbol's, where there is one, as perf(1) shows it.
  *
  * `sources` are the symbolizer's, until the next call; their texts live as long as it does. Returns

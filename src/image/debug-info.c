@@ -7,8 +7,13 @@
 #include "base/buf.h"
 #include "base/sys.h"
 #include "image/debug-info.h"
+#include "image/dwarf-aranges.h"
 #include "image/dwarf-ranges.h"
 #include "image/inline-index.h"
+
+/* What a unit says of itself counts for more than what stands elsewhere. */
+#define ARANGES_RANK 0
+#define ROOT_RANK    1
 
 /* Where one address is, while it is looked up. */
 struct spot {
@@ -36,7 +41,7 @@ static int add_unit(struct debug_info *d, struct dwarf_ranges *ranges, uint32_t 
 	if (dwarf_ranges_read(ranges, u, &u->low_pc, &u->high_pc, &u->ranges) < 0)
 		return -ENOMEM;
 	vec_each (&ranges->list, range)
-		if (!cover_add(&d->units, range->low, range->high, index, 0))
+		if (!cover_add(&d->units, range->low, range->high, index, ROOT_RANK))
 			return -ENOMEM;
 	return 0;
 }
@@ -52,6 +57,8 @@ int debug_info_start(struct debug_info *d)
 	}
 	for (uint32_t i = 0; i < d->file.units.count && r == 0; i++)
 		r = add_unit(d, &ranges, i);
+	if (r == 0)
+		r = dwarf_aranges_read(&d->file, &d->units, ARANGES_RANK);
 	dwarf_ranges_done(&ranges);
 	return r == 0 && !cover_seal(&d->units) ? -ENOMEM : r;
 }

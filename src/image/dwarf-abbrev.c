@@ -5,6 +5,10 @@
 
 #include "image/dwarf-abbrev.h"
 
+/* Far more than any DIE has. */
+#define MAX_ATTRS  1000
+#define MAX_PREFIX 16000
+
 static int add_attr(struct dwarf_abbrevs *a, struct dwarf_abbrev *abbrev, struct dwarf_attr attr,
 		    const struct dwarf_encoding *e)
 {
@@ -14,13 +18,14 @@ static int add_attr(struct dwarf_abbrevs *a, struct dwarf_abbrev *abbrev, struct
 	if (!added)
 		return -ENOMEM;
 	*added = attr;
-	added->size = size;
-	if (abbrev->variable == abbrev->count && size >= 0) {
+	if (attr.form != DW_FORM_implicit_const)
+		added->number = size;
+	if (abbrev->variable == abbrev->count && size >= 0 && abbrev->prefix < MAX_PREFIX) {
 		if (attr.name == DW_AT_sibling) {
-			abbrev->sibling = (int32_t)abbrev->prefix;
+			abbrev->sibling = (int16_t)abbrev->prefix;
 			abbrev->sibling_size = (uint8_t)size;
 		}
-		abbrev->prefix += (uint32_t)size;
+		abbrev->prefix += (uint16_t)size;
 		abbrev->variable++;
 	}
 	abbrev->count++;
@@ -33,7 +38,7 @@ static int read_attrs(struct dwarf_abbrevs *a, struct dwarf_abbrev *abbrev, stru
 {
 	int r = 0;
 
-	while (r == 0) {
+	while (r == 0 && abbrev->count < MAX_ATTRS) {
 		uint64_t name = cursor_uleb(c), form = cursor_uleb(c);
 		int64_t constant = form == DW_FORM_implicit_const ? cursor_sleb(c) : 0;
 		if (c->failed || (!name && !form))
@@ -42,7 +47,7 @@ static int read_attrs(struct dwarf_abbrevs *a, struct dwarf_abbrev *abbrev, stru
 		struct dwarf_attr attr = {
 			.name = name > UINT16_MAX ? 0 : (uint16_t)name,
 			.form = form > UINT16_MAX ? 0 : (uint16_t)form,
-			.constant = constant,
+			.number = (int32_t)constant,
 		};
 		r = add_attr(a, abbrev, attr, e);
 	}
@@ -82,11 +87,11 @@ int dwarf_abbrevs_read(struct dwarf_abbrevs *a, struct dwarf_cursor *c, uint64_t
 	*a = (struct dwarf_abbrevs){ 0 };
 	while (r == 0) {
 		uint64_t code = cursor_uleb(c);
-		if (c->failed || !code)
+		if (c->failed || !code || code > UINT32_MAX)
 			break;
 		uint64_t tag = cursor_uleb(c);
 		struct dwarf_abbrev abbrev = {
-			.code = code,
+			.code = (uint32_t)code,
 			.tag = tag > UINT16_MAX ? 0 : (uint16_t)tag,
 			.has_children = cursor_u8(c) != 0,
 			.first = (uint32_t)a->attrs.count,
@@ -107,6 +112,8 @@ int dwarf_abbrevs_read(struct dwarf_abbrevs *a, struct dwarf_cursor *c, uint64_t
 		if (only)
 			break;
 	}
+	vec_trim(&a->list);
+	vec_trim(&a->attrs);
 	return r;
 }
 

@@ -12,19 +12,22 @@
 
 struct dwarf_attr {
 	uint16_t name, form;
-	int32_t size;     /* of its values; -1: it differs */
-	int64_t constant; /* of DW_FORM_implicit_const */
+	/* Bytes of its values; -1: they differ. Of DW_FORM_implicit_const, which has none, the value,
+	 * as far as 32 bits go: what we look at are lines and files. */
+	int32_t number;
 };
 
+/* Many units have a table of their own, of which little is needed: it is kept small. */
 struct dwarf_abbrev {
-	uint64_t code;
+	uint32_t code;
+	uint32_t first;    /* of its attributes */
+	uint16_t count;    /* of them */
+	uint16_t variable; /* the first whose size differs, counted from `first` */
+	uint16_t prefix;   /* bytes of those before it */
+	int16_t sibling;   /* where in the prefix DW_AT_sibling stands; -1: nowhere there */
 	uint16_t tag;
-	bool has_children;
-	uint32_t first, count; /* attributes */
-	uint32_t prefix;       /* bytes of the first attributes, as far as they are of fixed size */
-	uint32_t variable;     /* the first that is not, counted from `first` */
-	int32_t sibling;       /* where in the prefix DW_AT_sibling stands; -1: nowhere there */
 	uint8_t sibling_size;
+	bool has_children;
 };
 
 struct dwarf_abbrevs {
@@ -53,8 +56,10 @@ static inline const struct dwarf_attr *dwarf_abbrev_attrs(const struct dwarf_abb
 static inline void dwarf_attr_skip(struct dwarf_cursor *c, const struct dwarf_attr *attr,
 				   const struct dwarf_encoding *e)
 {
-	if (attr->size >= 0)
-		cursor_take(c, (uint64_t)attr->size);
+	if (attr->form == DW_FORM_implicit_const)
+		return;
+	if (attr->number >= 0)
+		cursor_take(c, (uint64_t)attr->number);
 	else
 		dwarf_form_skip(c, attr->form, e);
 }

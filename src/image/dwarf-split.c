@@ -145,29 +145,20 @@ static struct part find_part(struct dwarf_package *p, uint32_t row, uint32_t sec
 static struct dwarf_unit *unit_in_package(struct dwarf_package *p, uint64_t id)
 {
 	uint32_t row = p->slots ? find_row(p, id) : 0;
+	struct dwarf_unit *u = row ? dwarf_file_unit_at(&p->file,
+							find_part(p, row, DW_SECT_INFO).offset)
+				   : NULL;
 
-	if (!row)
-		return NULL;
-	struct part info = find_part(p, row, DW_SECT_INFO);
-	struct dwarf_file *f = &p->file;
-	for (size_t i = 0; i < f->units.count; i++) {
-		struct dwarf_unit *u = &f->units.at[i];
-		if (u->offset < info.offset || u->offset - info.offset >= info.size)
-			continue;
-		bool is64 = u->encoding.is64;
-		struct part offsets = find_part(p, row, DW_SECT_STR_OFFSETS);
-		if (u->skeleton)
-			return u; /* taken before */
-		u->abbrev_offset += find_part(p, row, DW_SECT_ABBREV).offset;
-		u->str_offsets_base = offsets.offset;
-		if (u->encoding.version >= 5) {
-			u->str_offsets_base += is64 ? 16 : 8;
-			u->rnglists_base = find_part(p, row, DW_SECT_RNGLISTS).offset +
-					   (is64 ? 20 : 12);
-		}
+	if (!u || u->skeleton) /* it was taken before */
 		return u;
+	bool is64 = u->encoding.is64;
+	u->abbrev_offset += find_part(p, row, DW_SECT_ABBREV).offset;
+	u->str_offsets_base = find_part(p, row, DW_SECT_STR_OFFSETS).offset;
+	if (u->encoding.version >= 5) {
+		u->str_offsets_base += is64 ? 16 : 8;
+		u->rnglists_base = find_part(p, row, DW_SECT_RNGLISTS).offset + (is64 ? 20 : 12);
 	}
-	return NULL;
+	return u;
 }
 
 /* ---- files ---- */

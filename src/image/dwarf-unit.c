@@ -27,6 +27,7 @@ static const struct {
 	[DWARF_ADDR] = { ".debug_addr", NULL },
 	[DWARF_RANGES] = { ".debug_ranges", NULL },
 	[DWARF_LINE] = { ".debug_line", NULL },
+	[DWARF_ARANGES] = { ".debug_aranges", NULL },
 };
 
 int dwarf_file_open(struct dwarf_file *f, const struct elf_input *in, bool is_dwo)
@@ -159,7 +160,8 @@ int dwarf_file_list(struct dwarf_file *f)
 	return list_units(f);
 }
 
-struct dwarf_unit *dwarf_file_unit(struct dwarf_file *f, uint64_t offset)
+/* The first unit that ends behind an offset; NULL: none does. */
+static struct dwarf_unit *unit_behind(struct dwarf_file *f, uint64_t offset)
 {
 	size_t low = 0, high = f->units.count;
 
@@ -170,9 +172,21 @@ struct dwarf_unit *dwarf_file_unit(struct dwarf_file *f, uint64_t offset)
 		else
 			high = middle;
 	}
-	if (low == f->units.count || offset < f->units.at[low].dies)
-		return NULL;
-	return &f->units.at[low];
+	return low < f->units.count ? &f->units.at[low] : NULL;
+}
+
+struct dwarf_unit *dwarf_file_unit(struct dwarf_file *f, uint64_t offset)
+{
+	struct dwarf_unit *u = unit_behind(f, offset);
+
+	return u && offset >= u->dies ? u : NULL;
+}
+
+struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *f, uint64_t offset)
+{
+	struct dwarf_unit *u = unit_behind(f, offset);
+
+	return u && offset == u->offset ? u : NULL;
 }
 
 struct dwarf_cursor dwarf_unit_cursor(const struct dwarf_unit *u, uint64_t offset, uint64_t len)
@@ -296,7 +310,7 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 			dwarf_attr_skip(c, &attrs[i], &u->encoding);
 			continue;
 		}
-		*to = dwarf_form_read(c, attrs[i].form, attrs[i].constant, &u->encoding);
+		*to = dwarf_form_read(c, attrs[i].form, attrs[i].number, &u->encoding);
 		/* The bytes do not stay, so a text is told by its place. */
 		if (to->form == DW_FORM_string)
 			*to = (struct dwarf_value){ DW_FORM_string, offset, NULL };

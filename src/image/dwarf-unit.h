@@ -25,6 +25,7 @@ enum dwarf_sections {
 	DWARF_ADDR,
 	DWARF_RANGES,
 	DWARF_LINE,
+	DWARF_ARANGES,
 	DWARF_SECTIONS,
 };
 
@@ -78,6 +79,8 @@ void dwarf_file_done(struct dwarf_file *f);
 
 /* The unit that holds an offset of .debug_info; NULL: none. */
 struct dwarf_unit *dwarf_file_unit(struct dwarf_file *f, uint64_t offset);
+/* The unit whose header is at an offset; NULL: none is. */
+struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *f, uint64_t offset);
 /* Reads the root DIE, again after `skeleton` or a base has been set. -ENOMEM. */
 int dwarf_unit_root(struct dwarf_unit *u);
 /* Makes its abbreviations ready. -ENOMEM; -EBADMSG: it has none. */

@@ -82,13 +82,24 @@ static void read_attributes(struct walk *w, const struct dwarf_abbrev *abbrev, s
 	for (uint32_t i = 0; i < abbrev->count && !w->at.failed; i++) {
 		struct dwarf_value *to = wanted(a, attrs[i].name);
 		if (to)
-			*to = dwarf_form_read(&w->at, attrs[i].form, attrs[i].constant, e);
+			*to = dwarf_form_read(&w->at, attrs[i].form, attrs[i].number, e);
 		else
 			dwarf_attr_skip(&w->at, &attrs[i], e);
 	}
 }
 
-/* Adds a function that has code. Its number, or `owner`: it has none. -ENOMEM. */
+/*
+ * Of a function without code: what is inlined into it may have some all the same, since DWARF 2 cannot
+ * tell of code in several places. A function that was not inlined has nothing to do with the one around
+ * it.
+ */
+static bool is_between(const struct dwarf_abbrev *abbrev, uint32_t owner)
+{
+	return abbrev->tag == DW_TAG_inlined_subroutine && abbrev->has_children &&
+	       owner != INLINE_NONE;
+}
+
+/* Adds a function. Its number, or INLINE_NONE: there is nothing to say of it. -ENOMEM. */
 static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die,
 			    uint32_t owner, uint32_t depth)
 {
@@ -96,12 +107,12 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 	struct attributes a;
 
 	read_attributes(w, abbrev, &a);
-	if (w->at.failed || (!a.low_pc.form && !a.ranges.form))
-		return owner;
-	if (dwarf_ranges_read(&w->ranges, w->unit, &a.low_pc, &a.high_pc, &a.ranges) < 0)
+	w->ranges.list.count = 0;
+	if (!w->at.failed && (a.low_pc.form || a.ranges.form) &&
+	    dwarf_ranges_read(&w->ranges, w->unit, &a.low_pc, &a.high_pc, &a.ranges) < 0)
 		return -ENOMEM;
-	if (!w->ranges.list.count)
-		return owner;
+	if (!w->ranges.list.count && !is_between(abbrev, owner))
+		return INLINE_NONE;
 	uint32_t number = (uint32_t)x->nodes.count;
 	struct inline_node *node = vec_push(&x->nodes);
 	if (!node)

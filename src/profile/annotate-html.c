@@ -114,7 +114,7 @@ static void put_lines(const struct tally_annotation *a, FILE *to)
 			fputs("<tr class=\"file\"><td colspan=\"3\">", to);
 			name_xml(to, line->file, 0);
 			fputs("</td></tr>\n", to);
-		} else if (line->line != last->line + 1) {
+		} else if (line->line != last->line + 1 && line->text) {
 			fputs("<tr class=\"gap\"><td></td><td></td><td>&#8943;</td></tr>\n", to);
 		}
 		put_line(a, line, to);

@@ -17,6 +17,7 @@
 /* So many instructions without samples are left out, but for those next to some that have. */
 #define LONG_STRETCH 12
 #define STRETCH_EDGE 3
+#define FEW_LINES    60 /* up to so many lines are all shown */
 
 #define TAB 8
 
@@ -99,22 +100,45 @@ static void put_line(const struct text *t, const struct tally_annotation_line *l
 	putc('\n', t->to);
 }
 
+/* Of many lines those without samples are left out, but for those next to some that have. */
+static bool is_shown(const struct text *t, size_t at)
+{
+	const struct tally_annotation *a = t->a;
+	const struct tally_annotation_line *line = &a->lines.at[at];
+	size_t from = at > STRETCH_EDGE ? at - STRETCH_EDGE : 0;
+
+	if (t->opts.flags & TALLY_ANNOTATION_ALL || a->lines.count <= FEW_LINES)
+		return true;
+	for (size_t i = from; i <= at + STRETCH_EDGE && i < a->lines.count; i++)
+		if (a->lines.at[i].file == line->file && a->lines.at[i].samples)
+			return line->text || i == at;
+	return false;
+}
+
 static void put_lines(const struct text *t)
 {
 	const struct tally_annotation_line *last = NULL;
+	size_t left_out = 0;
 
 	for (size_t i = 0; i < t->a->lines.count; i++) {
 		const struct tally_annotation_line *line = &t->a->lines.at[i];
+		if (!is_shown(t, i)) {
+			left_out++;
+			continue;
+		}
 		if (!last || line->file != last->file) {
 			fputs("\n", t->to);
 			name_text(t->to, line->file, 0);
 			fputs("\n", t->to);
-		} else if (line->line != last->line + 1) {
+		} else if (line->line != last->line + 1 && line->text) {
 			fprintf(t->to, "%10s    ...\n", "");
 		}
 		put_line(t, line);
 		last = line;
 	}
+	if (left_out)
+		fprintf(t->to, "\n%zu lines without samples are left out: --all shows them\n",
+			left_out);
 }
 
 /* ---- instructions ---- */

@@ -39,11 +39,18 @@ int main(int argc, char **argv)
 """
 
 
-def build(folder, *flags):
+# Each line has code that cannot be merged with that of others.
+LONG = ("volatile unsigned sink;\n__attribute__((noinline)) unsigned leaf(unsigned n, unsigned s)\n{\n" +
+        "".join(f"\tsink = n * {i} + s;\n" for i in range(1, 100)) +
+        "\treturn sink;\n}\n\n__attribute__((noinline)) unsigned outer(unsigned n)\n{\n\treturn leaf(n, 3) + 1;\n}\n"
+        "int main(int argc, char **argv) { return outer(argc) & 1; }\n")
+
+
+def build(folder, *flags, source=SOURCE):
     need("gcc")
-    source, path = os.path.join(folder, "prog.c"), os.path.join(folder, "prog")
+    text, source, path = source, os.path.join(folder, "prog.c"), os.path.join(folder, "prog")
     with open(source, "w") as f:
-        f.write(SOURCE)
+        f.write(text)
     done = run("gcc", "-g", "-O1", "-fno-omit-frame-pointer", *flags, source, "-o", path)
     same(done.returncode, 0, "the status of gcc: " + done.stderr)
     return path
@@ -150,6 +157,22 @@ def the_text_has_lines_and_instructions_with_their_shares():
         same(tally("annotate", "-i", data).stdout, text, "what is shown without a name")
         assert "Instructions" not in tally("annotate", "-i", data, "--no-instructions", "leaf").stdout
         assert "prog.c\n" not in tally("annotate", "-i", data, "--no-source", "leaf").stdout
+
+
+@test
+def of_a_long_function_what_has_samples_is_shown():
+    with scratch() as folder:
+        path = build(folder, source=LONG)
+        where = instructions(path, "leaf")
+        data, _ = record(folder, path, {where[len(where) // 2][0]: 4})
+        short, whole = (tally("annotate", "-i", data, *words, "leaf").stdout for words in ((), ("--all",)))
+        has(short, " lines without samples are left out: --all shows them\n")
+        has(short, " without samples\n")
+        assert "left out" not in whole and "without samples" not in whole, whole
+        for text in (short, whole):
+            same(len(re.findall("(?m)^ +100.00% ", text)), 2, "the number of lines and instructions with samples")
+        for line in re.findall("sink = .*", LONG):
+            has(whole, line)
 
 
 class Page(html.parser.HTMLParser):

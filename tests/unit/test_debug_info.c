@@ -20,9 +20,10 @@ enum codes {
 	LISTED,   /* name, ranges */
 	BLOCK,    /* has children */
 	LINK,     /* specification */
+	HOLLOW,   /* inlined: abstract_origin, call_line; has children */
 };
 
-static struct buf info, abbrev, ranges;
+static struct buf info, abbrev, ranges, aranges;
 static struct debug_info d;
 static bool swapped;
 
@@ -70,7 +71,7 @@ static void put_abbrev(int code, int tag, bool children, const uint8_t *pairs)
 
 static void begin(void)
 {
-	info = abbrev = ranges = (struct buf){ 0 };
+	info = abbrev = ranges = aranges = (struct buf){ 0 };
 	d = (struct debug_info){ 0 };
 	put_abbrev(UNIT, DW_TAG_compile_unit, true, PAIRS(PLACE, DW_AT_comp_dir, DW_FORM_string));
 	put_abbrev(FUNCTION, DW_TAG_subprogram, true, PAIRS(DW_AT_name, DW_FORM_string, PLACE));
@@ -84,6 +85,8 @@ static void begin(void)
 		   PAIRS(DW_AT_name, DW_FORM_string, DW_AT_ranges, DW_FORM_sec_offset));
 	put_abbrev(BLOCK, DW_TAG_lexical_block, true, PAIRS());
 	put_abbrev(LINK, DW_TAG_subprogram, false, PAIRS(DW_AT_specification, DW_FORM_ref4));
+	put_abbrev(HOLLOW, DW_TAG_inlined_subroutine, true,
+		   PAIRS(DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_line, DW_FORM_data1));
 	u8(&abbrev, 0);
 	u32(&info, 0), u16(&info, 4), u32(&info, 0), u8(&info, 8);
 	u8(&info, UNIT), u64(&info, TEXT), u32(&info, SIZE), text("/src");
@@ -131,6 +134,7 @@ static void start(void)
 	lend(DWARF_INFO, &info);
 	lend(DWARF_ABBREV, &abbrev);
 	lend(DWARF_RANGES, &ranges);
+	lend(DWARF_ARANGES, &aranges);
 	check_int(debug_info_start(&d), 0);
 }
 
@@ -140,6 +144,7 @@ static void done(void)
 	buf_done(&info);
 	buf_done(&abbrev);
 	buf_done(&ranges);
+	buf_done(&aranges);
 }
 
 /* "inner@line outer@line", innermost first; lines are those of calls. */
@@ -189,6 +194,21 @@ static void inlined_calls_lead_out_to_their_function(void)
 		done();
 	}
 	swapped = false;
+}
+
+/* As in strict DWARF 2, where what lies in several places has none. */
+static void a_call_without_a_place_still_stands_between(void)
+{
+	begin();
+	uint32_t a = put_abstract("_Z1av"), b = put_abstract("_Z1bv");
+	put_function("main", 0x1100, 0x100);
+	u8(&info, HOLLOW), u32(&info, a), u8(&info, 7);
+	put_inlined(b, 0x1118, 8, 9);
+	end(), end(), end();
+	start();
+	check_str(at(0x1118), "_Z1bv@0! _Z1av@9! main@7");
+	check_str(at(0x1120), "main@0");
+	done();
 }
 
 static void a_function_in_another_is_not_inlined(void)
@@ -258,6 +278,24 @@ static void lists_of_ranges_count_from_a_base(void)
 	done();
 }
 
+/* DWARF 4, 6.1.2: a header of 12 bytes, up to a multiple of a tuple, and tuples. */
+static void more_of_a_unit_stands_in_aranges(void)
+{
+	for (uint32_t unit = 0; unit < 2; unit++) {
+		begin();
+		put_function("aside", 0x9000, 0x10);
+		end();
+		u32(&aranges, 44), u16(&aranges, 2), u32(&aranges, unit), u8(&aranges, 8);
+		u8(&aranges, 0), u32(&aranges, 0);
+		u64(&aranges, 0x9000), u64(&aranges, 0x10), u64(&aranges, 0), u64(&aranges, 0);
+		start();
+		/* There is no unit at offset 1. */
+		check_str(at(0x9008), unit ? "" : "aside@0");
+		check_str(at(0x9010), "");
+		done();
+	}
+}
+
 static void what_is_cut_short_or_flipped_ends(void)
 {
 	begin();
@@ -316,10 +354,12 @@ static void lists_that_are_shared_are_paid_for(void)
 int main(void)
 {
 	tap_run(inlined_calls_lead_out_to_their_function);
+	tap_run(a_call_without_a_place_still_stands_between);
 	tap_run(a_function_in_another_is_not_inlined);
 	tap_run(references_in_a_circle_end);
 	tap_run(a_declaration_names_what_completes_it);
 	tap_run(lists_of_ranges_count_from_a_base);
+	tap_run(more_of_a_unit_stands_in_aranges);
 	tap_run(what_is_cut_short_or_flipped_ends);
 	tap_run(blocks_without_an_end_end);
 	tap_run(lists_that_are_shared_are_paid_for);
