@@ -33,7 +33,7 @@ static void look(struct standing *s, const struct tally_run *run)
 	memset(s, 0, sizeof(*s));
 	s->known = tally_tracee_regs(tracee, &s->regs) == 0;
 	if (s->known)
-		place_of(&s->place, tally_tracee_pid(tracee), tally_tracee_regs_pc(&s->regs));
+		place_find(&s->place, tally_tracee_pid(tracee), tally_tracee_regs_pc(&s->regs));
 }
 
 static const char *name_of(const struct standing *s, uint32_t index)

@@ -49,7 +49,7 @@ static void name(struct place *out, const struct tally_symbolized *found)
 		snprintf(out->line, sizeof(out->line), "%s:%" PRIu32, source->file, source->line);
 }
 
-void place_of(struct place *out, int32_t process, uint64_t address)
+void place_find(struct place *out, int32_t process, uint64_t address)
 {
 	const struct tally_symbolizer_query query = {
 		.pid = process, .mode = TALLY_MODE_USER, .time = UINT64_MAX, .address = address

@@ -13,6 +13,6 @@ struct place {
 	char line[512]; /* file:12, where the program has debugging information */
 };
 
-void place_of(struct place *out, int32_t process, uint64_t address);
+void place_find(struct place *out, int32_t process, uint64_t address);
 
 #endif

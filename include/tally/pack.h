@@ -23,7 +23,8 @@ struct tally_packed {
 /*
  * Packs the recording with the files in which its samples and callchains lie, their separate symbols
  * (/usr/lib/debug/.build-id), the kernel's symbols and the maps of just-in-time compilers
- * (/tmp/perf-PID.map). Files whose build-id is not the recorded one are left out. `packed` may be
+ * (/tmp/perf-PID.map). Files whose build-id is not the recorded one are left out; what the recording kept
+ * of containers and of deleted files comes from the cache of this user. `packed` may be
  * NULL. Errors: of tally_profile_load_file; of writing. Since: 0.1
  */
 TALLY_API int tally_pack(const char *output, const char *recording, struct tally_packed *packed,

@@ -191,6 +191,7 @@ struct tally_load_opts {
 	void *arg;
 	/* Likewise for each module in which stacks ended that were unwound. */
 	void (*broken)(const struct tally_unwinder_module *module, void *arg);
+	const char *cache; /* as in struct tally_symbolizer_opts */
 };
 
 /*

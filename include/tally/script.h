@@ -47,9 +47,9 @@ struct tally_script_opts {
 	uint32_t relative;         /* not 0: `from` and `to` count from the earliest sample */
 	uint32_t symbolizer_flags; /* enum tally_symbolizer_flags */
 	const char *comm, *pid, *tid, *event;
-	const char *cpu;          /* numbers and ranges: "0-3,8" */
-	const char *symbol, *dso; /* of the place where the sample was taken */
-	const char *root, *symfs; /* as in struct tally_symbolizer_opts */
+	const char *cpu;                  /* numbers and ranges: "0-3,8" */
+	const char *symbol, *dso;         /* of the place where the sample was taken */
+	const char *root, *symfs, *cache; /* as in struct tally_symbolizer_opts */
 };
 
 struct tally_script_report {

@@ -74,7 +74,8 @@ struct tally_module_info {
 	/* Why it has no symbols, or too few for what was asked, and what to do, as a phrase for
 	 * people; NULL: it has. */
 	const char *trouble;
-	const uint8_t *build_id;
+	const uint8_t *build_id; /* of a perf map or jitdump an id of its content, where the
+				    recording tells one */
 	uint32_t build_id_len;
 	uint32_t symbols;         /* how many functions it names */
 	uint64_t lookups, misses; /* addresses asked for, and how many had no function */

@@ -146,7 +146,8 @@ enum tally_tracee_flags {
 	 * makes a stop 3 to 15 times cheaper. The program's sched_getaffinity(2) answers what it would
 	 * without, and what it asks for by sched_setaffinity(2) is only remembered: both calls are
 	 * answered by the tracer, for which each of the program's system calls stops it (20 us or so).
-	 * /proc/PID/status tells the truth. tally_tracee_free() gives the caller his CPUs back.
+	 * Children that are not followed get the CPUs that it has without, after a vfork(2) when that
+	 * returns. /proc/PID/status tells the truth. tally_tracee_free() gives the caller his CPUs back.
 	 */
 	TALLY_TRACEE_PIN = 1u << 7,
 };

@@ -38,3 +38,14 @@ void *vec_add(void *at_pointer, size_t *count, size_t *room, size_t element)
 	(*count)++;
 	return slot;
 }
+
+void vec_cut(void *at_pointer, size_t count, size_t *room, size_t element)
+{
+	void **at = at_pointer,
+	     *cut = count && count < *room ? realloc(*at, count * element) : NULL;
+
+	if (!cut)
+		return;
+	*at = cut;
+	*room = count;
+}

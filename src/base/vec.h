@@ -23,10 +23,14 @@
 bool vec_grow(void *at_pointer, size_t count, size_t *room, size_t more, size_t element);
 void *vec_add(void *at_pointer, size_t *count, size_t *room, size_t element);
 
+/* Gives back room for elements that did not come. */
+void vec_cut(void *at_pointer, size_t count, size_t *room, size_t element);
+
 #define vec_reserve(v, more) \
 	vec_grow((void *)&(v)->at, (v)->count, &(v)->room, (more), sizeof(*(v)->at))
 #define vec_push(v) \
 	((__typeof__((v)->at))vec_add((void *)&(v)->at, &(v)->count, &(v)->room, sizeof(*(v)->at)))
+#define vec_trim(v) vec_cut((void *)&(v)->at, (v)->count, &(v)->room, sizeof(*(v)->at))
 /* NULL + 0 is undefined in C, so nothing is added to an array that never grew. */
 #define vec_each(v, p) \
 	for (__typeof__((v)->at) p = (v)->at, p##_end_ = p ? p + (v)->count : p; p < p##_end_; p++)

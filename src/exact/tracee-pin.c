@@ -8,17 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "exact/tracee.h"
 
+/* Since Linux 5.3; the number is the same on all architectures. */
+#ifndef SYS_clone3
+#define SYS_clone3 435
+#endif
+
 #define CPU_BYTES 128u /* as the C library's cpu_set_t: 1024 CPUs */
 
-/* Of the two calls. */
+/* Calls that are about CPUs. */
 enum pin_call {
 	CALL_OTHER,
 	CALL_GET,
 	CALL_SET,
+	CALL_FORK, /* or clone of any kind */
 };
 
 struct pin {
@@ -97,14 +104,36 @@ static int64_t want(struct tally_tracee *t)
 	return 0;
 }
 
+static const struct {
+	long number;
+	enum pin_call call;
+} calls[] = {
+	{ SYS_sched_getaffinity, CALL_GET },
+	{ SYS_sched_setaffinity, CALL_SET },
+	{ SYS_clone, CALL_FORK },
+	{ SYS_clone3, CALL_FORK },
+#ifdef SYS_fork
+	{ SYS_fork, CALL_FORK },
+	{ SYS_vfork, CALL_FORK },
+#endif
+};
+
+static enum pin_call call_of(uint64_t number)
+{
+	for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if ((uint64_t)calls[i].number == number)
+			return calls[i].call;
+	return CALL_OTHER;
+}
+
 int pin_entry(struct tally_tracee *t, const struct tally_stop *stop)
 {
 	struct pin *pin = t->pin;
-	bool set = stop->value == SYS_sched_setaffinity, get = stop->value == SYS_sched_getaffinity;
+	enum pin_call call = t->bits == 32 ? CALL_OTHER : call_of(stop->value);
 	int r;
 
-	pin->call = CALL_OTHER;
-	if ((!set && !get) || t->bits == 32)
+	pin->call = call == CALL_FORK ? call : CALL_OTHER;
+	if (call != CALL_GET && call != CALL_SET)
 		return 0;
 	r = tracee_read_regs(t);
 	if (r < 0)
@@ -113,11 +142,19 @@ int pin_entry(struct tally_tracee *t, const struct tally_stop *stop)
 		pin->args[i] = arch_call_arg(&t->regs, i);
 	if (pin->args[0] != 0 && pin->args[0] != (uint64_t)t->tid)
 		return 0;
-	pin->call = set ? CALL_SET : CALL_GET;
-	if (!set)
+	pin->call = call;
+	if (call == CALL_GET)
 		return 0;
 	pin->result = want(t);
 	return arch_skip_call(t->tid, &t->regs);
+}
+
+/* A child that is not followed gets all CPUs. A thread of the same process stays where it is. */
+static void free_child(const struct tally_tracee *t, int32_t child)
+{
+	if (t->flags & TALLY_TRACEE_FOLLOW_FORKS || syscall(SYS_tgkill, t->pid, child, 0) == 0)
+		return;
+	sched_setaffinity(child, sizeof(t->pin->wanted), &t->pin->wanted);
 }
 
 int pin_exit(struct tally_tracee *t, struct tally_stop *stop)
@@ -127,6 +164,8 @@ int pin_exit(struct tally_tracee *t, struct tally_stop *stop)
 	int r = 0;
 
 	pin->call = CALL_OTHER;
+	if (call == CALL_FORK && (int64_t)stop->value > 0)
+		free_child(t, (int32_t)stop->value);
 	if (call == CALL_GET && (int64_t)stop->value > 0)
 		return tally_tracee_poke(t, pin->args[2], &pin->wanted,
 					 stop->value < CPU_BYTES ? stop->value : CPU_BYTES);

@@ -156,6 +156,8 @@ bool cover_seal(struct cover *c)
 		free(h.at);
 	}
 	vec_done(&c->ranges);
+	vec_trim(&c->starts);
+	vec_trim(&c->values);
 	return ok;
 }
 

@@ -13,6 +13,7 @@
 
 /* The longest header and root DIE that are read at once while units are listed. */
 #define ROOT_READ 512
+#define WINDOW    16384
 
 static const struct {
 	const char *program, *dwo;
@@ -58,13 +59,14 @@ void dwarf_file_done(struct dwarf_file *f)
 	map64_done(&f->abbrevs_at);
 	vec_done(&f->units);
 	free(f->scratch.at);
+	free(f->window.at);
 }
 
-/* The header of a unit; the cursor ends with the unit. false: not one that we can read. */
+/* What follows the length of a unit. false: not one that we can read. */
 static bool read_header(struct dwarf_unit *u, struct dwarf_cursor *c)
 {
-	u->encoding.is64 = cursor_unit(c);
 	uint16_t version = cursor_u16(c);
+
 	if (version < 2 || version > 5)
 		return false;
 	u->encoding.version = (uint8_t)version;
@@ -87,38 +89,66 @@ static bool is_type_unit(const struct dwarf_unit *u)
 	return u->type == DW_UT_type || u->type == DW_UT_split_type;
 }
 
+/*
+ * Bytes of .debug_info that are looked at once: they go through a small window, since memory of their
+ * own, page by page, would cost more than reading them.
+ */
+static struct dwarf_cursor look(struct dwarf_file *f, uint64_t from, uint64_t to)
+{
+	struct dwarf_section *info = &f->sections[DWARF_INFO];
+	struct dwarf_cursor c = { .swapped = info->swapped };
+
+	if (!info->have || to - from > WINDOW)
+		return dwarf_section_at(info, from, to);
+	if (from < f->window_from || to > f->window_to) {
+		c = dwarf_section_once(info, from, from + WINDOW, &f->window);
+		if (c.failed)
+			return c;
+		f->window_from = from;
+		f->window_to = from + cursor_left(&c);
+	}
+	c.at = f->window.at + (from - f->window_from);
+	c.end = f->window.at + ((to < f->window_to ? to : f->window_to) - f->window_from);
+	return c;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* What is no unit for us is passed over; what has no length ends the list. */
 static int list_units(struct dwarf_file *f)
 {
-	struct dwarf_section *info = &f->sections[DWARF_INFO];
+	const uint64_t size = f->sections[DWARF_INFO].size;
+	int r = 0;
 
-	for (uint64_t at = 0; at < info->size && f->units.count < MAX_UNITS;) {
+	for (uint64_t at = 0, end; r == 0 && at < size && f->units.count < MAX_UNITS; at = end) {
 		struct dwarf_unit unit = { .file = f, .offset = at, .is_split = f->is_dwo };
-		struct dwarf_cursor c = dwarf_section_at(info, at, at + 12);
-		/* The length alone first, lest the whole rest of the section be read. */
+		struct dwarf_cursor c = look(f, at, earlier(at + ROOT_READ, size));
+		const uint8_t *start = c.at;
 		uint64_t len = cursor_u32(&c);
-		uint64_t head = len == 0xffffffff ? 12 : 4;
-		len = head == 12 ? cursor_u64(&c) : len;
-		if (c.failed || len > info->size - at - head)
+		unit.encoding.is64 = len == 0xffffffff;
+		if (unit.encoding.is64)
+			len = cursor_u64(&c);
+		else if (len >= 0xfffffff0) /* reserved */
 			break;
-		unit.end = at + head + len;
-		c = dwarf_section_at(info, at,
-				     at + ROOT_READ < unit.end ? at + ROOT_READ : unit.end);
-		const uint8_t *start = c.at, *end = c.end;
-		c.end = info->data + unit.end; /* for the check of its length */
-		bool ok = read_header(&unit, &c);
-		c.end = end;
-		if (ok && c.at <= c.end && !is_type_unit(&unit)) {
-			struct dwarf_unit *added;
-			unit.dies = at + (uint64_t)(c.at - start);
-			added = vec_push(&f->units);
-			if (!added)
-				return -ENOMEM;
-			*added = unit;
-		}
-		at = unit.end;
+		uint64_t head = unit.encoding.is64 ? 12 : 4;
+		if (c.failed || len > size - at - head)
+			break;
+		unit.end = end = at + head + len;
+		c.end = len < cursor_left(&c) ? c.at + len : c.end;
+		if (!read_header(&unit, &c) || is_type_unit(&unit))
+			continue;
+		unit.dies = at + (uint64_t)(c.at - start);
+		struct dwarf_unit *added = vec_push(&f->units);
+		if (!added)
+			return -ENOMEM;
+		*added = unit;
+		/* Those of .dwo files need their skeletons first. */
+		r = f->is_dwo ? 0 : dwarf_unit_root(added);
 	}
-	return 0;
+	return r;
 }
 
 int dwarf_file_list(struct dwarf_file *f)
@@ -126,10 +156,7 @@ int dwarf_file_list(struct dwarf_file *f)
 	f->abbrev_budget = BUDGET(f->sections[DWARF_ABBREV].size);
 	f->line_budget = BUDGET(f->sections[DWARF_LINE].size);
 	f->range_budget = BUDGET(f->sections[DWARF_RANGES].size + f->sections[DWARF_RNGLISTS].size);
-	int r = list_units(f);
-	for (size_t i = 0; i < f->units.count && r == 0 && !f->is_dwo; i++)
-		r = dwarf_unit_root(&f->units.at[i]);
-	return r;
+	return list_units(f);
 }
 
 struct dwarf_unit *dwarf_file_unit(struct dwarf_file *f, uint64_t offset)
@@ -259,14 +286,20 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 		      const struct dwarf_abbrevs *abbrevs, const struct dwarf_abbrev *abbrev)
 {
 	const struct dwarf_attr *attrs = dwarf_abbrev_attrs(abbrevs, abbrev);
+	const uint8_t *start = c->at;
 
 	u->tag = abbrev->tag;
 	for (uint32_t i = 0; i < abbrev->count && !c->failed; i++) {
 		struct dwarf_value *to = root_value(root, attrs[i].name);
-		if (to)
-			*to = dwarf_form_read(c, attrs[i].form, attrs[i].constant, &u->encoding);
-		else
+		uint64_t offset = u->root_at + (uint64_t)(c->at - start);
+		if (!to) {
 			dwarf_attr_skip(c, &attrs[i], &u->encoding);
+			continue;
+		}
+		*to = dwarf_form_read(c, attrs[i].form, attrs[i].constant, &u->encoding);
+		/* The bytes do not stay, so a text is told by its place. */
+		if (to->form == DW_FORM_string)
+			*to = (struct dwarf_value){ DW_FORM_string, offset, NULL };
 	}
 }
 
@@ -330,23 +363,21 @@ int dwarf_unit_root(struct dwarf_unit *u)
 {
 	struct dwarf_abbrevs own = { 0 };
 	struct root root = { 0 };
-	struct dwarf_section *info = &u->file->sections[DWARF_INFO];
-	uint64_t to = u->dies + ROOT_READ < u->end ? u->dies + ROOT_READ : u->end;
-	struct dwarf_cursor c = dwarf_section_at(info, u->dies, to);
+	struct dwarf_cursor c = look(u->file, u->dies, earlier(u->dies + ROOT_READ, u->end));
+	const uint8_t *start = c.at;
 	uint64_t code = cursor_uleb(&c);
 
 	u->root_read = true;
 	if (!code)
 		return 0;
+	u->root_at = u->dies + (uint64_t)(c.at - start);
 	int r = read_abbrevs(u, &own, code);
 	const struct dwarf_abbrev *abbrev = dwarf_abbrevs_find(&own, code);
 	if (r == 0 && abbrev) {
-		const uint8_t *start = c.at;
 		read_root(u, &root, &c, &own, abbrev);
 		/* With texts in it a root may be longer than what was read. */
-		if (c.failed && start) {
-			uint64_t at = u->dies + (uint64_t)(start - (info->data + u->dies));
-			c = dwarf_unit_cursor(u, at, UINT64_MAX);
+		if (c.failed) {
+			c = dwarf_unit_cursor(u, u->root_at, UINT64_MAX);
 			root = (struct root){ 0 };
 			read_root(u, &root, &c, &own, abbrev);
 		}
@@ -379,7 +410,7 @@ const char *dwarf_unit_text(const struct dwarf_unit *u, const struct dwarf_value
 
 	switch (v->form) {
 	case DW_FORM_string:
-		return v->text;
+		return v->text ? v->text : dwarf_section_text(&f->sections[DWARF_INFO], v->number);
 	case DW_FORM_strp:
 		return dwarf_section_text(&f->sections[DWARF_STR], v->number);
 	case DW_FORM_line_strp:

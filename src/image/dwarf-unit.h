@@ -34,6 +34,7 @@ struct inline_index;
 struct dwarf_unit {
 	struct dwarf_file *file;
 	uint64_t offset, dies, end; /* in .debug_info: the header, the root DIE, behind the last */
+	uint64_t root_at;           /* the values of the root DIE */
 	uint64_t abbrev_offset;
 	const struct dwarf_abbrevs *abbrevs; /* NULL until needed */
 	struct dwarf_encoding encoding;
@@ -60,7 +61,8 @@ struct dwarf_file {
 	VEC(struct dwarf_abbrevs *) abbrevs;
 	struct map64 abbrevs_at;                           /* by offset and encoding: index + 1 */
 	uint64_t abbrev_budget, range_budget, line_budget; /* bytes that may yet be looked at */
-	struct dwarf_scratch scratch;
+	struct dwarf_scratch scratch, window;
+	uint64_t window_from, window_to; /* what is in the window, of .debug_info */
 	bool is_dwo;
 };
 

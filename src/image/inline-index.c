@@ -211,6 +211,7 @@ int inline_index_read(struct inline_index *x, struct dwarf_unit *u)
 		r = walk_dies(&w);
 	if (r == 0 && !cover_seal(&x->cover))
 		r = -ENOMEM;
+	vec_trim(&x->nodes);
 	dwarf_ranges_done(&w.ranges);
 	vec_done(&w.owners);
 	return r;

@@ -26,7 +26,7 @@ bool jit_file_add(struct jit_file *f, uint64_t start, uint64_t size, uint64_t si
 	return true;
 }
 
-static void fill_window(struct jit_window *w, int fd)
+static void fill_window(const struct jit_file *f, struct jit_window *w, int fd)
 {
 	w->len = 0;
 	while (w->len < w->room) {
@@ -37,6 +37,10 @@ static void fill_window(struct jit_window *w, int fd)
 		w->len += (size_t)n;
 	}
 	w->last = w->len < w->room;
+	if (f->limit && w->at + w->len >= f->limit) {
+		w->len = w->at < f->limit ? (size_t)(f->limit - w->at) : 0;
+		w->last = true;
+	}
 }
 
 bool jit_file_window(const struct jit_file *f, int fd, struct jit_window *w, size_t wanted,
@@ -54,7 +58,7 @@ bool jit_file_window(const struct jit_file *f, int fd, struct jit_window *w, siz
 		}
 		w->at = f->offset;
 		used = 0;
-		fill_window(w, fd);
+		fill_window(f, w, fd);
 	}
 	*out = (struct jit_piece){ w->bytes + used, w->len - used };
 	return true;

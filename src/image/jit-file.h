@@ -43,6 +43,7 @@ struct jit_file {
 	VEC(struct jit_unwind) unwinds;
 	struct map64 latest; /* start -> number + 1 of the last one there */
 	struct buf names, unwind_bytes;
+	uint64_t limit;   /* what lies behind so many bytes is not read; 0: all is */
 	uint64_t offset;  /* read so far, in bytes */
 	bool dump;        /* a jitdump */
 	bool other_clock; /* its times are the CPU's, which no recording has */

@@ -133,12 +133,13 @@ static int open_dump(const struct file_search *where, struct stat *st)
 
 /* ---- reading them ---- */
 
-static int open_source(struct jit *j, int32_t pid, const struct jit_source *s, struct stat *st)
+static int open_source(struct jit *j, int32_t pid, const struct jit_source *s,
+		       const struct build_id *id, struct stat *st)
 {
 	struct file_search where = j->where;
 
 	where.pid = pid;
-	where.build_id = builds_get(j->builds, s->path, pid);
+	where.build_id = *id;
 	if (!s->mapping)
 		return jit_open_perf_map(&where, st);
 	maps_mapping(j->maps, s->mapping, &where.map);
@@ -162,12 +163,16 @@ static void follow_file(struct jit_source *s, const struct stat *st)
 
 static int read_source(struct jit *j, int32_t pid, struct jit_source *s, uint64_t time)
 {
+	const struct build_id id = builds_get(j->builds, s->path, pid);
 	struct stat st;
-	int fd = open_source(j, pid, s, &st);
+	int fd = open_source(j, pid, s, &id, &st);
 
 	if (fd < 0)
 		return 0;
 	follow_file(s, &st);
+	/* The recording ended there: what came later is not of its time. */
+	s->file.limit = cache_content_len(&id);
+	s->final = s->file.limit != 0;
 	int64_t r = 0;
 	if (!s->size || s->size != (uint64_t)st.st_size)
 		r = jit_file_read(&s->file, fd, time);
@@ -232,7 +237,7 @@ static int look_at_source(struct jit *j, int32_t pid, struct jit_source *s, uint
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
 
-	if (s->looked_ns && now - s->looked_ns < LOOK_AGAIN_NS)
+	if (s->final || (s->looked_ns && now - s->looked_ns < LOOK_AGAIN_NS))
 		return 0;
 	s->looked_ns = now;
 	return read_source(j, pid, s, time);

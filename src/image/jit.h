@@ -18,6 +18,7 @@ struct jit_source {
 	uint64_t device, inode, size;
 	uint64_t looked_ns;  /* when it was last looked at, CLOCK_MONOTONIC_COARSE; 0: never */
 	uint32_t generation; /* how often it was read from its start */
+	bool final;          /* the recording tells its content: it need not be looked at again */
 };
 
 struct jit_process {

@@ -212,18 +212,6 @@ static int compare_sequences(const void *a, const void *b)
 	return x->high < y->high ? -1 : x->high > y->high;
 }
 
-/* Gives back what the rows do not need, to those of the next table. */
-static void shrink(struct line_table *t)
-{
-	struct line_row *rows = t->rows.count ? realloc(t->rows.at, t->rows.count * sizeof(*rows))
-					      : NULL;
-
-	if (!rows)
-		return;
-	t->rows.at = rows;
-	t->rows.room = t->rows.count;
-}
-
 int line_table_read(struct line_table *t, const struct dwarf_unit *u, uint64_t offset)
 {
 	struct dwarf_section *section = &u->file->sections[DWARF_LINE];
@@ -245,7 +233,8 @@ int line_table_read(struct line_table *t, const struct dwarf_unit *u, uint64_t o
 		run(&m, &c);
 		r = m.no_memory ? -ENOMEM : 0;
 	}
-	shrink(t);
+	/* To those of the next table. */
+	vec_trim(&t->rows);
 	if (t->sequences.count)
 		qsort(t->sequences.at, t->sequences.count, sizeof(*t->sequences.at),
 		      compare_sequences);

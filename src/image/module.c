@@ -10,12 +10,16 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "base/buf.h"
 #include "base/bytes.h"
+#include "base/proc.h"
 #include "base/sys.h"
 #include "image/cache.h"
 #include "image/module.h"
 
 #define VDSO "[vdso]"
+
+#define OS_RELEASE_LIMIT 65536
 
 /* Addresses above it exist in 64-bit processes only. */
 #define END_OF_32_BITS ((uint64_t)1 << 32)
@@ -115,7 +119,45 @@ int module_debug(const struct module *m, const struct file_search *where, struct
 	return r;
 }
 
-static int seal(struct module *m)
+/* What distributions call the packages that have what was stripped: by ID or ID_LIKE, os-release(5). */
+static const struct {
+	const char *distribution, *package;
+} debug_packages[] = {
+	{ "debian", "its -dbgsym package" },    { "ubuntu", "its -dbgsym package" },
+	{ "fedora", "its -debuginfo package" }, { "rhel", "its -debuginfo package" },
+	{ "suse", "its -debuginfo package" },   { "arch", "its -debug package" },
+	{ "alpine", "its -dbg package" },
+};
+
+static const char *debug_package(const char *root)
+{
+	struct buf text = { 0 };
+	const char *package = "its package with debugging information";
+
+	if (proc_read(&text, root, "/etc/os-release", OS_RELEASE_LIMIT) == 0 && buf_text(&text))
+		for (const char *line = text.at; line; line = strchr(line, '\n')) {
+			line += *line == '\n';
+			if (strncmp(line, "ID", 2) != 0)
+				continue;
+			size_t len = strcspn(line, "\n");
+			for (size_t i = 0; i < ARRAY_SIZE(debug_packages); i++)
+				if (memmem(line, len, debug_packages[i].distribution,
+					   strlen(debug_packages[i].distribution)))
+					package = debug_packages[i].package;
+		}
+	buf_done(&text);
+	return package;
+}
+
+static void explain_stripped(struct module *m, const struct file_search *where, size_t count)
+{
+	snprintf(m->trouble, sizeof(m->trouble), "%s: install %s%s, or build it without strip",
+		 count ? "stripped, only exported functions have names" : "no symbol table",
+		 debug_package(where->root),
+		 where->debuginfod ? "" : ", ask servers for its symbols (--debuginfod)");
+}
+
+static int seal(struct module *m, const struct file_search *where)
 {
 	if (elf_file_seal(&m->file) < 0)
 		return -ENOMEM;
@@ -127,11 +169,7 @@ static int seal(struct module *m)
 	if (!m->build_id.len)
 		m->build_id = m->file.build_id;
 	if (!m->file.has_symtab)
-		snprintf(m->trouble, sizeof(m->trouble),
-			 count ? "stripped, only exported functions have names: install its "
-				 "-dbgsym package, or build without strip"
-			       : "no symbol table: install its -dbgsym package, or build without "
-				 "strip");
+		explain_stripped(m, where, count);
 	return 0;
 }
 
@@ -155,7 +193,7 @@ static int load_file(struct module *m, const struct file_search *where)
 		snprintf(m->trouble, sizeof(m->trouble), "not an ELF file, or a broken one");
 		return 0;
 	}
-	return r < 0 ? r : seal(m);
+	return r < 0 ? r : seal(m, where);
 }
 
 /* How far an image that the kernel made reaches. */
@@ -231,7 +269,7 @@ static int load_vdso(struct module *m, const struct file_search *where)
 	}
 	m->trouble[0] = '\0';
 	m->file.has_symtab = true; /* it exports all that it has */
-	return seal(m);
+	return seal(m, where);
 }
 
 void module_done(struct module *m)

@@ -30,7 +30,9 @@ int symbolizer_name_made(struct tally_symbolizer *s, int32_t pid, int32_t owner,
 	uint32_t index = symbolizer_module_by_name(s, place.source->path, "");
 	if (!index)
 		return -ENOMEM;
-	s->modules.at[index - 1]->function_count = (uint32_t)place.source->file.codes.count;
+	struct module *made = s->modules.at[index - 1];
+	made->function_count = (uint32_t)place.source->file.codes.count;
+	made->build_id = builds_get(&s->builds, place.source->path, pid);
 	symbolizer_fill(s, out, index);
 	out->module_address = out->address;
 	return symbolizer_name_function(s, jit_file_text(&place.source->file, place.code->name),

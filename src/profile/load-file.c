@@ -6,6 +6,7 @@
  * pipe can be read once: in order of time.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,6 +272,7 @@ static int open_unwinder(struct file *f, struct tally_error *err)
 		.machine = tally_reader_text(f->reader, TALLY_FEATURE_ARCH),
 		.root = f->opts.root,
 		.symfs = f->opts.symfs,
+		.cache = f->opts.cache,
 	};
 	int r = tally_unwinder_new(&f->unwinder, f->maps, &opts, err);
 
@@ -284,7 +286,8 @@ static int prepare(struct file *f, struct tally_error *err)
 	struct tally_symbolizer_opts opts = { .size = sizeof(opts),
 					      .flags = f->opts.symbolizer_flags,
 					      .root = f->opts.root,
-					      .symfs = f->opts.symfs };
+					      .symfs = f->opts.symfs,
+					      .cache = f->opts.cache };
 	const struct tally_loader_opts loader_opts = { .size = sizeof(loader_opts),
 						       .flags = f->opts.flags };
 	int r = tally_maps_new(&f->maps);
@@ -408,6 +411,7 @@ static int load_whole(struct tally_profile *profile, const struct tally_load_opt
 {
 	struct file f = { .profile = profile, .first = UINT64_MAX };
 	struct unpacked unpacked = { 0 };
+	char cache[PATH_MAX];
 
 	if (l->health)
 		*l->health = (struct tally_load_health){ 0 };
@@ -419,6 +423,8 @@ static int load_whole(struct tally_profile *profile, const struct tally_load_opt
 	if (unpacked.folder) {
 		f.opts.root = f.opts.root ? f.opts.root : unpacked.folder;
 		f.opts.symfs = f.opts.symfs ? f.opts.symfs : unpacked.folder;
+		snprintf(cache, sizeof(cache), "%s/" PACK_CACHE, unpacked.folder);
+		f.opts.cache = f.opts.cache ? f.opts.cache : cache;
 	}
 	if (r == 0)
 		r = load(&f, l, &unpacked, err);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,11 @@
 #include "base/proc.h"
 #include "base/sys.h"
 #include "image/build-id.h"
+#include "image/cache.h"
 #include "image/elf.h"
+#include "image/file-find.h"
 #include "profile/tar.h"
+#include "profile/unpacked.h"
 
 #define KERNEL_LIMIT (256u << 20)
 
@@ -91,6 +95,24 @@ static int add_debug_file(struct pack *p, const struct build_id *id)
 	return r == -ENOENT ? 0 : r;
 }
 
+/* A container's program, or what told of made code: kept when the recording ended. */
+static int add_kept(struct pack *p, const struct build_id *id)
+{
+	enum cache_kind kind = cache_content_len(id) ? CACHE_CODE : CACHE_PROGRAM;
+	char folder[PATH_MAX], path[PATH_MAX], name[PATH_MAX];
+	struct stat st;
+
+	if (!cache_folder(folder) || !cache_path(path, folder, kind, id) ||
+	    !cache_path(name, PACK_CACHE, kind, id))
+		return -ENOENT;
+	int fd = file_open_regular(path, &st);
+	if (fd < 0)
+		return -ENOENT;
+	int r = count(p, tar_add_fd(p->to, name, fd, (uint64_t)st.st_size));
+	sys()->close(fd);
+	return r;
+}
+
 static int add_module(struct pack *p, const struct tally_profile_function_info *f)
 {
 	struct build_id id = { 0 };
@@ -102,7 +124,11 @@ static int add_module(struct pack *p, const struct tally_profile_function_info *
 		return r;
 	if (f->build_id_len)
 		id = build_id_from(f->build_id, f->build_id_len);
-	r = add_file(p, f->path, &id);
+	/* The id of a perf map is of its content, and not in it. */
+	bool content = cache_content_len(&id);
+	r = content ? add_kept(p, &id) : add_file(p, f->path, &id);
+	if (r == -ENOENT)
+		r = content ? add_file(p, f->path, NULL) : add_kept(p, &id);
 	if (r == -ENOENT) {
 		if (!p->packed.missing++)
 			snprintf(p->packed.first, sizeof(p->packed.first), "%s", f->path);

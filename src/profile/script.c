@@ -359,6 +359,7 @@ static int open_unwinder(struct script *s, struct tally_error *err)
 		.machine = tally_reader_text(s->reader, TALLY_FEATURE_ARCH),
 		.root = s->opts.root,
 		.symfs = s->opts.symfs,
+		.cache = s->opts.cache,
 	};
 	int r = tally_unwinder_new(&s->unwinder, s->maps, &opts, err);
 
@@ -374,6 +375,7 @@ static int open_symbols(struct script *s, struct tally_error *err)
 		.flags = s->opts.symbolizer_flags,
 		.root = s->opts.root,
 		.symfs = s->opts.symfs,
+		.cache = s->opts.cache,
 	};
 	int r = tally_maps_new(&s->maps);
 

@@ -5,6 +5,9 @@
 
 #include <tally/error.h>
 
+/* The folder in an archive with what is no file's at its path: a cache as recordings keep one. */
+#define PACK_CACHE "tally-cache"
+
 struct unpacked {
 	char *folder, *recording; /* NULL: it is no archive */
 };

@@ -90,9 +90,12 @@ int modules_see(struct modules *m, const struct tally_record *rec)
 	if (rec->type != TALLY_RECORD_MMAP2 || mode != TALLY_MISC_USER)
 		return 0;
 	m->vdso |= !strcmp(map->filename, VDSO);
-	if (module_not_a_file(map->filename) || strstr(map->filename, "memfd:"))
-		return rec->misc & TALLY_MISC_MMAP_DATA ? 0 : see_maker(m, map->pid);
-	if (!map->ino || map->build_id_size || map->filename[0] != '/')
+	bool no_file = module_not_a_file(map->filename);
+	/* In a memfd there may be made code, or a program. */
+	if ((no_file || strstr(map->filename, "memfd:")) && !(rec->misc & TALLY_MISC_MMAP_DATA) &&
+	    see_maker(m, map->pid) < 0)
+		return -ENOMEM;
+	if (no_file || !map->ino || map->build_id_size || map->filename[0] != '/')
 		return 0;
 	return see_file(m, map);
 }

@@ -121,6 +121,29 @@ static void threads_are_counted_each(void)
 	tally_run_free(run);
 }
 
+/* The first one is stepped, with breakpoints in code that the others run through. */
+static void breakpoints_of_one_thread_do_not_stop_the_others(void)
+{
+	char name[] = "together", text[GUEST_TEXT];
+	const struct tally_timer_request request = exactly(1u << 20);
+
+	for (int i = 0; i < 5; i++) {
+		struct tally_run *run = NULL;
+		struct tally_error err;
+		check_int(run_quietly(&run, command("HAZARDS", name),
+				      TALLY_OPTS(run, .clock = TALLY_RUN_STEP,
+						 .flags = i & 1 ? TALLY_RUN_NO_PIN : 0,
+						 .request = &request),
+				      &err, text),
+			  0);
+		require(run);
+		check_int(tally_run_outcome(run)->kind, TALLY_OUTCOME_EXITED);
+		check_int(tally_run_status(run), 0);
+		check_str(text, "together 0000000000000320\n");
+		tally_run_free(run);
+	}
+}
+
 #define MEMBERS 17
 
 struct member {
@@ -304,6 +327,7 @@ int main(void)
 	tap_run(a_command_is_counted_to_its_end);
 	tap_run(points_amid_signals_and_calls_are_reached);
 	tap_run(threads_are_counted_each);
+	tap_run(breakpoints_of_one_thread_do_not_stop_the_others);
 	tap_run(sixteen_threads_have_a_timer_each);
 	tap_run(it_may_be_refused_before_it_starts);
 	tap_run(it_is_given_up_after_its_time);

@@ -33,6 +33,22 @@ static int hazard_exclusive(void)
 	return shared_word != 7 || old != 7;
 }
 
+/* 1, by a load-exclusive and its store. */
+static uint64_t careful_one(void)
+{
+	uint64_t word = 0, value;
+	uint32_t failed;
+
+	__asm__ volatile("1:	ldxr %0, [%2]\n"
+			 "	add %0, %0, #1\n"
+			 "	stxr %w1, %0, [%2]\n"
+			 "	cbnz %w1, 1b\n"
+			 : "=&r"(value), "=&r"(failed)
+			 : "r"(&word)
+			 : "memory");
+	return word;
+}
+
 /* struct ucontext of the kernel: the pc stands behind x0 to x30 and sp in its sigcontext. */
 static void skip_breakpoint(void *context)
 {
@@ -42,5 +58,8 @@ static void skip_breakpoint(void *context)
 }
 
 #define HAZARDS_OF_MACHINE { "exclusive", hazard_exclusive },
+
+/* There is none of which a plain step executes two. */
+#define OTHERS_OF_MACHINE
 
 #endif

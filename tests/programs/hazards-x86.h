@@ -198,6 +198,18 @@ static int hazard_tsc(void)
 	return 0;
 }
 
+/* 1, by a CPUID. */
+static uint64_t careful_one(void)
+{
+	uint64_t one = 0;
+
+	__asm__ volatile("xor %%eax, %%eax\n\t"
+			 "cpuid\n\t"
+			 "inc %0"
+			 : "+r"(one)::"rax", "rbx", "rcx", "rdx");
+	return one;
+}
+
 static void skip_breakpoint(void *context)
 {
 }
@@ -207,5 +219,9 @@ static void skip_breakpoint(void *context)
 		{ "syscall", hazard_syscall }, { "rep", hazard_rep }, { "iret", hazard_iret }, \
 		{ "vsyscall", hazard_vsyscall }, { "own-steps", hazard_own_steps },            \
 		{ "tsc", hazard_tsc }, { "rseq", hazard_rseq },
+
+/* A step over it executes the next instruction, too. */
+#define hazard_of_two     hazard_movss
+#define OTHERS_OF_MACHINE { "shadowed", hazard_shadowed },
 
 #endif

@@ -305,6 +305,32 @@ static int hazard_threads(void)
 	return 0;
 }
 
+/* All threads go through the same code, which a step over it marks with a breakpoint. */
+static uint64_t together_sum;
+
+static void together(void)
+{
+	for (int i = 0; i < 200; i++)
+		__atomic_fetch_add(&together_sum, careful_one(), __ATOMIC_SEQ_CST);
+}
+
+static void in_thread_together(void)
+{
+	together();
+	__atomic_fetch_add(&threads_done, 1, __ATOMIC_SEQ_CST);
+}
+
+static int hazard_together(void)
+{
+	for (int i = 0; i < 3; i++)
+		guest_clone(0x10f00, stacks[i] + sizeof(stacks[i]), in_thread_together);
+	together();
+	while (__atomic_load_n(&threads_done, __ATOMIC_SEQ_CST) < 3)
+		guest_call0(SYS_sched_yield);
+	guest_say_hex("together ", together_sum);
+	return together_sum != 4 * 200;
+}
+
 static void say_cpus(void)
 {
 	uint64_t cpus[16] = { 0 };
@@ -329,10 +355,50 @@ static int hazard_cpus(void)
 	return 0;
 }
 
-static const struct hazard {
+/* A child that nobody traces, which has had time. */
+static int hazard_child_cpus(void)
+{
+	struct {
+		long seconds, nanoseconds;
+	} pause = { 0, 20000000 };
+	int status = -1;
+	long child = guest_call(SYS_clone, SIGNAL_CHLD, 0, 0, 0, 0, 0);
+
+	if (child == 0) {
+		guest_call3(SYS_nanosleep, (long)&pause, 0, 0);
+		say_cpus();
+		guest_call3(SYS_exit_group, 0, 0, 0);
+	}
+	guest_call(SYS_wait4, child, (long)&status, 0, 0, 0, 0);
+	return status;
+}
+
+#ifdef hazard_of_two
+static void in_thread_asleep(void)
+{
+	guest_call(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+}
+
+/* Beside a thread that waits for ever. */
+static int hazard_shadowed(void)
+{
+	guest_clone(0x10f00, stacks[0] + sizeof(stacks[0]), in_thread_asleep);
+	return hazard_of_two();
+}
+#endif
+
+struct hazard {
 	const char *name;
 	int (*run)(void);
-} hazards[] = {
+};
+
+/* For tests of their own. */
+static const struct hazard others[] = {
+	OTHERS_OF_MACHINE //
+	{ "deaf", hazard_deaf },
+};
+
+static const struct hazard hazards[] = {
 	HAZARDS_OF_MACHINE //
 	{ "handler", hazard_handler },
 	{ "blocked-trap", hazard_blocked_trap },
@@ -348,7 +414,9 @@ static const struct hazard {
 	{ "after-exec", hazard_after_exec },
 	{ "restart", hazard_restart },
 	{ "threads", hazard_threads },
+	{ "together", hazard_together },
 	{ "cpus", hazard_cpus },
+	{ "child-cpus", hazard_child_cpus },
 	{ "killed", hazard_killed },
 	{ "fault", hazard_fault },
 };
@@ -359,8 +427,9 @@ static const struct hazard {
 int guest_main(int argc, char **argv)
 {
 	self = argv[0];
-	if (argc > 1 && guest_same(argv[1], "deaf"))
-		return hazard_deaf();
+	for (unsigned long i = 0; argc > 1 && i < sizeof(others) / sizeof(*others); i++)
+		if (guest_same(argv[1], others[i].name))
+			return others[i].run();
 	for (unsigned long i = 0; i < HAZARDS; i++) {
 		if (argc > 1 && guest_same(argv[1], hazards[i].name))
 			return hazards[i].run();

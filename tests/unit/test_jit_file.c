@@ -80,6 +80,20 @@ static void perf_map_that_grew_is_read_on(void)
 	jit_file_done(&f);
 }
 
+/* A process that lives on tells of code that a recording does not have. */
+static void what_lies_behind_the_limit_is_not_read(void)
+{
+	static const char text[] = "1000 100 old\n1000 100 new\n";
+	struct jit_file f = { .limit = 13 };
+	int fd = file_of(text, sizeof(text) - 1);
+
+	check_int(jit_file_read(&f, fd, 0), 1);
+	check_str(name_at(&f, 0x1000, 0), "old");
+	check_int(jit_file_read(&f, fd, 0), 0);
+	close(fd);
+	jit_file_done(&f);
+}
+
 /* More than one window; and a line that is longer than any name. */
 static void perf_map_may_be_large(void)
 {
@@ -218,6 +232,7 @@ int main(void)
 {
 	tap_run(perf_map_lines_become_functions);
 	tap_run(perf_map_that_grew_is_read_on);
+	tap_run(what_lies_behind_the_limit_is_not_read);
 	tap_run(perf_map_may_be_large);
 	tap_run(jitdump_tells_when);
 	tap_run(jitdump_with_the_cpus_clock_tells_no_times);

@@ -596,6 +596,37 @@ static void code_is_named_by_the_perf_map(void)
 	fakeroot_remove(&root);
 }
 
+/* While a process lives its map grows; what replaces other code counts from when it was seen. */
+static void perf_map_is_read_again_when_it_grew(void)
+{
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	char path[256];
+	require(fakeroot_make(&root) && open_below(&f, &root, NULL));
+	require(fakeroot_file(&root, "/proc/42/root/tmp/perf-42.map", "7f1000000100 40 old\n"));
+	require(map_code(&f, 42, "//anon"));
+
+	check_code(&f, 42, 5, 0x120, "old", "/tmp/perf-42.map");
+	snprintf(path, sizeof(path), "%s/proc/42/root/tmp/perf-42.map", root.path);
+	FILE *map = fopen(path, "a");
+	require(map && fputs("7f1000000120 40 new\n", map) >= 0 && fclose(map) == 0);
+	/* It is looked at some times in a second. */
+	for (int i = 0; i < 200; i++) {
+		tally_symbolizer_find(f.symbolizer, 42, 10, CODE + 0x120, TALLY_MODE_USER, &frame);
+		if (frame.function && !strcmp(frame.function, "new"))
+			break;
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	}
+	check_code(&f, 42, 10, 0x120, "new", "/tmp/perf-42.map");
+	check_code(&f, 42, 9, 0x120, "old", "/tmp/perf-42.map");
+	check_code(&f, 42, 10, 0x11f, "old", "/tmp/perf-42.map");
+	check(tally_symbolizer_epoch(f.symbolizer, 42, 9) !=
+	      tally_symbolizer_epoch(f.symbolizer, 42, 10));
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
 /* Also in memory that has a name, such as .NET's /memfd:doublemapper. */
 static void code_is_named_by_the_jitdump_of_its_time(void)
 {
@@ -807,6 +838,7 @@ int main(void)
 	tap_run(kernel_may_have_moved);
 	tap_run(modules_are_told_apart);
 	tap_run(code_is_named_by_the_perf_map);
+	tap_run(perf_map_is_read_again_when_it_grew);
 	tap_run(code_is_named_by_the_jitdump_of_its_time);
 	tap_run(made_code_has_lines_where_a_jitdump_tells);
 	tap_run(kernel_code_that_comes_and_goes);
