@@ -231,7 +231,7 @@ static int begin_deliver(struct tally_tracee *t, int signal)
 		return r;
 	code_forget(t);
 	t->restarts &= !signal;
-	t->loaded_flags = false;
+	t->loaded_flags = t->masked = false;
 	t->plan = PLAN_DELIVER;
 	t->asked = true;
 	long sent = sys()->ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
@@ -525,6 +525,7 @@ static void follow_state(struct tally_tracee *t, const struct tally_stop *stop)
 	if (stop->kind == TALLY_STOP_SYSCALL_EXIT) {
 		t->in_call = false;
 		t->restarts = will_restart((int64_t)stop->value);
+		t->masked = t->restarts || (int64_t)stop->value == -EINTR;
 	} else if (stop->kind == TALLY_STOP_EXEC) {
 		t->starts = true;
 		t->bits = 0;
