@@ -128,27 +128,67 @@ static int copy(int to, int from, uint64_t len)
 	return 0;
 }
 
-/* Of bytes, or where there are none of an open file. */
-static int keep(const char *folder, enum cache_kind kind, const struct build_id *id, int from,
-		const void *bytes, uint64_t len)
+/*
+ * The folder that files of a kind are made in. Root may have the home of somebody else, who must not
+ * lead it to another place: a folder that is not its own takes nothing.
+ */
+static int open_folder(char *path)
 {
-	char path[PATH_MAX], aside[PATH_MAX];
+	struct stat st;
+	int r = make_folders(path);
+
+	if (r < 0)
+		return r;
+	char *slash = strrchr(path, '/');
+	*slash = '\0';
+	int fd = sys()->open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	*slash = '/';
+	if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_uid != geteuid())) {
+		sys()->close(fd);
+		return -EPERM;
+	}
+	return fd;
+}
+
+struct content {
+	const void *bytes; /* NULL: those of the open file */
+	int fd;
+	uint64_t len;
+};
+
+/* Aside, and renamed when it is whole. */
+static int write_in(int folder, const char *name, const struct content *content)
+{
+	char aside[NAME_MAX + 1];
+
+	snprintf(aside, sizeof(aside), ".%s.%d", name, (int)getpid());
+	unlinkat(folder, aside, 0);
+	int fd = openat(folder, aside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			FILE_MODE);
+	if (fd < 0)
+		return -errno;
+	int r = content->bytes ? sys_write_all(fd, content->bytes, content->len)
+			       : copy(fd, content->fd, content->len);
+	sys()->close(fd);
+	if (r == 0 && renameat(folder, aside, folder, name) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(folder, aside, 0);
+	return r;
+}
+
+static int keep(const char *folder, enum cache_kind kind, const struct build_id *id,
+		const struct content *content)
+{
+	char path[PATH_MAX];
 
 	if (!cache_path(path, folder, kind, id))
 		return -ENAMETOOLONG;
-	int n = snprintf(aside, sizeof(aside), "%s.XXXXXX", path);
-	int r = n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : make_folders(path);
-	if (r < 0)
-		return r;
-	int fd = mkostemp(aside, O_CLOEXEC);
+	int fd = open_folder(path);
 	if (fd < 0)
-		return -errno;
-	r = bytes ? sys_write_all(fd, bytes, len) : copy(fd, from, len);
+		return fd;
+	int r = write_in(fd, strrchr(path, '/') + 1, content);
 	sys()->close(fd);
-	if (r == 0 && (chmod(aside, FILE_MODE) < 0 || rename(aside, path) < 0))
-		r = -errno;
-	if (r < 0)
-		unlink(aside);
 	return r;
 }
 
@@ -162,19 +202,25 @@ static bool is_kept(const char *folder, enum cache_kind kind, const struct build
 int cache_keep(const char *folder, enum cache_kind kind, const struct build_id *id, int fd,
 	       uint64_t len)
 {
-	return is_kept(folder, kind, id) ? 0 : keep(folder, kind, id, fd, NULL, len);
+	const struct content content = { .fd = fd, .len = len };
+
+	return is_kept(folder, kind, id) ? 0 : keep(folder, kind, id, &content);
 }
 
 int cache_keep_bytes(const char *folder, enum cache_kind kind, const struct build_id *id,
 		     const void *bytes, size_t len)
 {
-	return is_kept(folder, kind, id) ? 0 : keep(folder, kind, id, -1, bytes, len);
+	const struct content content = { .bytes = bytes, .len = len };
+
+	return is_kept(folder, kind, id) ? 0 : keep(folder, kind, id, &content);
 }
 
 int cache_replace(const char *folder, enum cache_kind kind, const struct build_id *id,
 		  const void *bytes, size_t len)
 {
-	return keep(folder, kind, id, -1, bytes, len);
+	const struct content content = { .bytes = bytes, .len = len };
+
+	return keep(folder, kind, id, &content);
 }
 
 struct kept_file {

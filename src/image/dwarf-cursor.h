@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
@@ -78,6 +79,24 @@ static inline uint64_t cursor_u64(struct dwarf_cursor *c)
 	const uint8_t *at = cursor_take(c, 8);
 
 	return at ? load_u64(at, c->swapped) : 0;
+}
+
+/* An unsigned number of 1 to 8 bytes, the lowest first; and a signed one. */
+static inline uint64_t cursor_fixed(struct dwarf_cursor *c, size_t bytes)
+{
+	const uint8_t *at = cursor_take(c, bytes);
+	uint64_t value = 0;
+
+	if (at)
+		memcpy(&value, at, bytes);
+	return value;
+}
+
+static inline int64_t cursor_signed(struct dwarf_cursor *c, size_t bytes)
+{
+	unsigned shift = 64 - 8 * (unsigned)bytes;
+
+	return (int64_t)(cursor_fixed(c, bytes) << shift) >> shift;
 }
 
 /* An offset of 32-bit or 64-bit DWARF. */

@@ -73,12 +73,10 @@ static const struct unwind_rules x86_pushed = {
 };
 
 const struct unwind_arch unwind_x86_64 = {
-	.name = "x86_64",
 	.machine = EM_X86_64,
 	.pc = X86_RIP,
 	.sp = X86_RSP,
 	.fp = X86_RBP,
-	.ra = X86_RIP,
 	.kept = BIT(X86_RBX) | BIT(X86_RBP) | BITS(12, 15),
 	.address_mask = UINT64_MAX,
 	/* rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip */
@@ -128,12 +126,10 @@ static const struct unwind_rules arm64_stub = {
 };
 
 const struct unwind_arch unwind_arm64 = {
-	.name = "aarch64",
 	.machine = EM_AARCH64,
 	.pc = ARM64_PC,
 	.sp = ARM64_SP,
 	.fp = ARM64_FP,
-	.ra = ARM64_LR,
 	.kept = BITS(19, 30),
 	/* Programs live below 2^48 unless they ask for more; a signature lies above [ARMv8.3]. */
 	.address_mask = BITS(0, 47),

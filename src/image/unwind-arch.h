@@ -9,12 +9,11 @@
 #define UNWIND_TRAMPOLINE_BYTES 16
 
 struct unwind_arch {
-	const char *name;       /* as uname -m tells it */
-	uint16_t machine;       /* EM_* */
-	uint8_t pc, sp, fp, ra; /* registers */
-	uint64_t kept;          /* by calls: those that tables do not mention are the caller's */
-	uint64_t address_mask;  /* what of a return address is no signature */
-	uint8_t regs;           /* how many there are, by the numbers that DWARF gives them */
+	uint16_t machine;      /* EM_* */
+	uint8_t pc, sp, fp;    /* registers */
+	uint64_t kept;         /* by calls: those that tables do not mention are the caller's */
+	uint64_t address_mask; /* what of a return address is no signature */
+	uint8_t regs;          /* how many there are, by the numbers that DWARF gives them */
 	uint8_t perf_bits[UNWIND_REGS]; /* of each in the masks of the kernel's perf_regs.h */
 	uint8_t trampoline[UNWIND_TRAMPOLINE_BYTES];
 	uint8_t trampoline_len;

@@ -2,7 +2,7 @@
 /* Entries of .eh_frame and .debug_frame, and their programs. */
 #include <errno.h>
 
-#include "image/unwind-bytes.h"
+#include "image/dwarf-cursor.h"
 #include "image/unwind-cfi.h"
 
 /* Compilers nest two or three. */
@@ -50,28 +50,28 @@ enum {
 
 /* An entry without its length. */
 struct entry {
-	struct span body;
+	struct dwarf_cursor body;
 	size_t offset;  /* of what follows the length */
 	uint64_t id;    /* CIE, or how far away it is */
 	bool is_common; /* a CIE */
 	size_t word;    /* bytes of an offset */
 };
 
-static struct span from(const struct cfi_section *s, size_t offset)
+static struct dwarf_cursor from(const struct cfi_section *s, size_t offset)
 {
-	return (struct span){ s->bytes + offset, s->bytes + s->len, false };
+	return (struct dwarf_cursor){ .at = s->bytes + offset, .end = s->bytes + s->len };
 }
 
-/* Reads the length at `offset`, and leaves the span to the entry's bytes. False: there is no entry. */
+/* Reads the length at `offset`, and leaves the cursor at the entry's bytes. False: there is no entry. */
 static bool entry_open(const struct cfi_section *s, size_t offset, struct entry *out)
 {
 	if (offset >= s->len)
 		return false;
-	struct span in = from(s, offset);
-	uint64_t len = span_fixed(&in, 4);
+	struct dwarf_cursor in = from(s, offset);
+	uint64_t len = cursor_fixed(&in, 4);
 	out->word = 4;
 	if (len == LONG_FORM) {
-		len = span_fixed(&in, 8);
+		len = cursor_fixed(&in, 8);
 		out->word = 8;
 	} else if (len >= FIRST_NO_LEN) {
 		return false;
@@ -79,7 +79,7 @@ static bool entry_open(const struct cfi_section *s, size_t offset, struct entry 
 	if (in.failed || len > (uint64_t)(in.end - in.at))
 		return false;
 	out->offset = (size_t)(in.at - s->bytes);
-	out->body = (struct span){ in.at, in.at + len, false };
+	out->body = (struct dwarf_cursor){ .at = in.at, .end = in.at + len };
 	return true;
 }
 
@@ -97,7 +97,7 @@ static bool entry_read(const struct cfi_section *s, size_t offset, struct entry 
 		return false;
 	/* .eh_frame writes 4 bytes even where the length takes 8. */
 	size_t bytes = s->debug_frame ? e->word : 4;
-	e->id = span_fixed(&e->body, bytes);
+	e->id = cursor_fixed(&e->body, bytes);
 	if (s->debug_frame)
 		e->is_common = e->id == (bytes == 8 ? UINT64_MAX : UINT32_MAX);
 	else
@@ -118,16 +118,16 @@ int cfi_pointer(const struct cfi_section *s, size_t *offset, uint8_t encoding, u
 {
 	if (*offset > s->len || encoding == CFI_OMIT || encoding & CFI_INDIRECT)
 		return -EBADMSG;
-	struct span in = from(s, *offset);
+	struct dwarf_cursor in = from(s, *offset);
 	uint64_t at = s->address + *offset, value;
 	if ((encoding & 7) == 1)
-		value = encoding & 8 ? (uint64_t)span_sleb(&in) : span_uleb(&in);
+		value = encoding & 8 ? (uint64_t)cursor_sleb(&in) : cursor_uleb(&in);
 	else if (!format_bytes(encoding))
 		return -EBADMSG;
 	else if (encoding & 8)
-		value = (uint64_t)span_signed(&in, format_bytes(encoding));
+		value = (uint64_t)cursor_signed(&in, format_bytes(encoding));
 	else
-		value = span_fixed(&in, format_bytes(encoding));
+		value = cursor_fixed(&in, format_bytes(encoding));
 	switch (encoding & CFI_APPLICATION) {
 	case 0:
 		break;
@@ -149,27 +149,27 @@ int cfi_pointer(const struct cfi_section *s, size_t *offset, uint8_t encoding, u
 
 /* What the letters of an augmentation that begins with z say of its FDEs. */
 static bool read_augmentation(const struct cfi_section *s, struct cfi_common *c,
-			      const char *letters, struct span *in)
+			      const char *letters, struct dwarf_cursor *in)
 {
-	uint64_t len = span_uleb(in);
+	uint64_t len = cursor_uleb(in);
 	uint64_t ignored;
 
 	if (in->failed || len > (uint64_t)(in->end - in->at))
 		return false;
-	struct span data = { in->at, in->at + len, false };
+	struct dwarf_cursor data = { .at = in->at, .end = in->at + len };
 	in->at += len;
 	for (const char *l = letters; *l; l++) {
 		size_t offset;
 		uint8_t encoding;
 		switch (*l) {
 		case 'R':
-			c->encoding = (uint8_t)span_fixed(&data, 1);
+			c->encoding = (uint8_t)cursor_fixed(&data, 1);
 			break;
 		case 'L':
-			span_fixed(&data, 1);
+			cursor_fixed(&data, 1);
 			break;
 		case 'P': /* the personality routine */
-			encoding = (uint8_t)span_fixed(&data, 1);
+			encoding = (uint8_t)cursor_fixed(&data, 1);
 			offset = (size_t)(data.at - s->bytes);
 			if (cfi_pointer(s, &offset, encoding & (uint8_t)~CFI_INDIRECT, 0,
 					&ignored) < 0 ||
@@ -193,17 +193,17 @@ static int read_common(const struct cfi_section *s, size_t offset, struct cfi_co
 
 	if (!entry_read(s, offset, &e) || !e.is_common)
 		return -EBADMSG;
-	struct span *in = &e.body;
-	uint64_t version = span_fixed(in, 1);
+	struct dwarf_cursor *in = &e.body;
+	uint64_t version = cursor_fixed(in, 1);
 	const char *letters = (const char *)in->at;
-	span_skip(in, strnlen(letters, (size_t)(in->end - in->at)) + 1);
+	cursor_take(in, strnlen(letters, (size_t)(in->end - in->at)) + 1);
 	if (in->failed || (version != 1 && version != 3 && version != 4))
 		return -EBADMSG;
 	/* Version 4 tells the sizes of addresses and of segment selectors. */
-	if (version == 4 && span_fixed(in, 2) != sizeof(uint64_t))
+	if (version == 4 && cursor_fixed(in, 2) != sizeof(uint64_t))
 		return -EBADMSG;
-	*c = (struct cfi_common){ .code_align = span_uleb(in), .data_align = span_sleb(in) };
-	c->ra = version == 1 ? span_fixed(in, 1) : span_uleb(in);
+	*c = (struct cfi_common){ .code_align = cursor_uleb(in), .data_align = cursor_sleb(in) };
+	c->ra = version == 1 ? cursor_fixed(in, 1) : cursor_uleb(in);
 	if (*letters == 'z') {
 		c->augmented = true;
 		if (!read_augmentation(s, c, letters + 1, in))
@@ -234,7 +234,7 @@ int cfi_function_read(struct cfi_function *f, const struct cfi_section *s, size_
 		return -EBADMSG;
 	e.body.at = s->bytes + at;
 	if (f->common.augmented)
-		span_skip(&e.body, span_uleb(&e.body));
+		cursor_take(&e.body, cursor_uleb(&e.body));
 	if (e.body.failed || !size || size > UINT64_MAX - f->start)
 		return -EBADMSG;
 	f->end = f->start + size;
@@ -302,11 +302,11 @@ static bool set_cfa_scaled(struct run *r, uint64_t reg, int64_t factor)
 }
 
 /* Where an expression stands: its length first. */
-static int64_t take_expression(struct run *r, struct span *in)
+static int64_t take_expression(struct run *r, struct dwarf_cursor *in)
 {
 	int64_t offset = in->at - r->section->bytes;
 
-	span_skip(in, span_uleb(in));
+	cursor_take(in, cursor_uleb(in));
 	return offset;
 }
 
@@ -341,7 +341,7 @@ static int advance(struct run *r, uint64_t delta)
 	return move(r, r->at + by);
 }
 
-static int set_location(struct run *r, struct span *in)
+static int set_location(struct run *r, struct dwarf_cursor *in)
 {
 	size_t offset = (size_t)(in->at - r->section->bytes);
 	uint64_t to;
@@ -371,7 +371,7 @@ static bool recall(struct run *r)
 }
 
 /* The instructions that change rules; false: a broken or unknown one. */
-static bool change(struct run *r, uint8_t op, struct span *in)
+static bool change(struct run *r, uint8_t op, struct dwarf_cursor *in)
 {
 	uint64_t reg;
 
@@ -382,51 +382,51 @@ static bool change(struct run *r, uint8_t op, struct span *in)
 	case CFA_AARCH64_NEGATE_RA_STATE_WITH_PC:
 		return true;
 	case CFA_OFFSET_EXTENDED:
-		reg = span_uleb(in);
-		return set_scaled(r, reg, RULE_AT, (int64_t)span_uleb(in));
+		reg = cursor_uleb(in);
+		return set_scaled(r, reg, RULE_AT, (int64_t)cursor_uleb(in));
 	case CFA_OFFSET_EXTENDED_SF:
-		reg = span_uleb(in);
-		return set_scaled(r, reg, RULE_AT, span_sleb(in));
+		reg = cursor_uleb(in);
+		return set_scaled(r, reg, RULE_AT, cursor_sleb(in));
 	case CFA_GNU_NEGATIVE_OFFSET_EXTENDED:
-		reg = span_uleb(in);
-		return set_scaled(r, reg, RULE_AT, -(int64_t)(span_uleb(in) & INT64_MAX));
+		reg = cursor_uleb(in);
+		return set_scaled(r, reg, RULE_AT, -(int64_t)(cursor_uleb(in) & INT64_MAX));
 	case CFA_VAL_OFFSET:
-		reg = span_uleb(in);
-		return set_scaled(r, reg, RULE_IS, (int64_t)span_uleb(in));
+		reg = cursor_uleb(in);
+		return set_scaled(r, reg, RULE_IS, (int64_t)cursor_uleb(in));
 	case CFA_VAL_OFFSET_SF:
-		reg = span_uleb(in);
-		return set_scaled(r, reg, RULE_IS, span_sleb(in));
+		reg = cursor_uleb(in);
+		return set_scaled(r, reg, RULE_IS, cursor_sleb(in));
 	case CFA_RESTORE_EXTENDED:
-		return restore(r, span_uleb(in));
+		return restore(r, cursor_uleb(in));
 	case CFA_UNDEFINED:
-		return set(r, span_uleb(in), RULE_LOST, 0, 0);
+		return set(r, cursor_uleb(in), RULE_LOST, 0, 0);
 	case CFA_SAME_VALUE:
-		return set(r, span_uleb(in), RULE_KEPT, 0, 0);
+		return set(r, cursor_uleb(in), RULE_KEPT, 0, 0);
 	case CFA_REGISTER:
-		reg = span_uleb(in);
-		return set(r, reg, RULE_REGISTER, span_uleb(in), 0);
+		reg = cursor_uleb(in);
+		return set(r, reg, RULE_REGISTER, cursor_uleb(in), 0);
 	case CFA_EXPRESSION:
-		reg = span_uleb(in);
+		reg = cursor_uleb(in);
 		return set(r, reg, RULE_AT_EXPRESSION, 0, take_expression(r, in));
 	case CFA_VAL_EXPRESSION:
-		reg = span_uleb(in);
+		reg = cursor_uleb(in);
 		return set(r, reg, RULE_IS_EXPRESSION, 0, take_expression(r, in));
 	case CFA_REMEMBER:
 		return remember(r);
 	case CFA_RESTORE_STATE:
 		return recall(r);
 	case CFA_DEF_CFA:
-		reg = span_uleb(in);
-		return set_cfa(r, reg, (int64_t)span_uleb(in));
+		reg = cursor_uleb(in);
+		return set_cfa(r, reg, (int64_t)cursor_uleb(in));
 	case CFA_DEF_CFA_SF:
-		reg = span_uleb(in);
-		return set_cfa_scaled(r, reg, span_sleb(in));
+		reg = cursor_uleb(in);
+		return set_cfa_scaled(r, reg, cursor_sleb(in));
 	case CFA_DEF_CFA_REGISTER:
-		return set_cfa(r, span_uleb(in), r->state.cfa.offset);
+		return set_cfa(r, cursor_uleb(in), r->state.cfa.offset);
 	case CFA_DEF_CFA_OFFSET:
-		return set_cfa(r, r->state.cfa.other, (int64_t)span_uleb(in));
+		return set_cfa(r, r->state.cfa.other, (int64_t)cursor_uleb(in));
 	case CFA_DEF_CFA_OFFSET_SF:
-		return set_cfa_scaled(r, r->state.cfa.other, span_sleb(in));
+		return set_cfa_scaled(r, r->state.cfa.other, cursor_sleb(in));
 	case CFA_DEF_CFA_EXPRESSION:
 		r->state.cfa = (struct unwind_rule){
 			.kind = RULE_IS_EXPRESSION,
@@ -434,23 +434,23 @@ static bool change(struct run *r, uint8_t op, struct span *in)
 		};
 		return true;
 	case CFA_GNU_ARGS_SIZE:
-		span_uleb(in);
+		cursor_uleb(in);
 		return true;
 	default:
 		return false;
 	}
 }
 
-static int step(struct run *r, struct span *in)
+static int step(struct run *r, struct dwarf_cursor *in)
 {
-	uint8_t op = (uint8_t)span_fixed(in, 1), low = op & 0x3f;
+	uint8_t op = (uint8_t)cursor_fixed(in, 1), low = op & 0x3f;
 	bool good;
 
 	switch (op & 0xc0) {
 	case CFA_ADVANCE:
 		return advance(r, low);
 	case CFA_OFFSET:
-		good = set_scaled(r, low, RULE_AT, (int64_t)span_uleb(in));
+		good = set_scaled(r, low, RULE_AT, (int64_t)cursor_uleb(in));
 		return good ? 0 : -EBADMSG;
 	case CFA_RESTORE:
 		restore(r, low);
@@ -462,11 +462,11 @@ static int step(struct run *r, struct span *in)
 	case CFA_SET_LOC:
 		return set_location(r, in);
 	case CFA_ADVANCE1:
-		return advance(r, span_fixed(in, 1));
+		return advance(r, cursor_fixed(in, 1));
 	case CFA_ADVANCE2:
-		return advance(r, span_fixed(in, 2));
+		return advance(r, cursor_fixed(in, 2));
 	case CFA_ADVANCE4:
-		return advance(r, span_fixed(in, 4));
+		return advance(r, cursor_fixed(in, 4));
 	default:
 		return change(r, op, in) ? 0 : -EBADMSG;
 	}
@@ -474,7 +474,8 @@ static int step(struct run *r, struct span *in)
 
 static int run(struct run *r, size_t begin, size_t end)
 {
-	struct span in = { r->section->bytes + begin, r->section->bytes + end, false };
+	struct dwarf_cursor in = { .at = r->section->bytes + begin,
+				   .end = r->section->bytes + end };
 	int ret = 0;
 
 	while (in.at < in.end && ret >= 0)

@@ -3,7 +3,7 @@
  * DWARF expressions (DWARF 5, 2.5.1), as far as call frame information may use them. libdw has an
  * evaluator only inside its own unwinder; these two hundred lines allocate nothing, and end.
  */
-#include "image/unwind-bytes.h"
+#include "image/dwarf-cursor.h"
 #include "image/unwind-expression.h"
 
 #define MAX_DEPTH 64
@@ -61,7 +61,7 @@ enum {
 };
 
 struct machine {
-	struct span in;
+	struct dwarf_cursor in;
 	const uint8_t *start;
 	const struct unwind_regs *regs;
 	struct unwind_memory *memory;
@@ -85,7 +85,7 @@ static uint64_t *top(struct machine *m, uint64_t n)
 
 static bool push_register(struct machine *m, uint64_t reg)
 {
-	int64_t offset = span_sleb(&m->in);
+	int64_t offset = cursor_sleb(&m->in);
 
 	return reg < UNWIND_REGS && m->regs->known >> reg & 1 &&
 	       push(m, m->regs->at[reg] + (uint64_t)offset);
@@ -104,7 +104,7 @@ static bool dereference(struct machine *m, uint64_t bytes)
 
 static bool jump(struct machine *m, bool taken)
 {
-	int64_t by = span_signed(&m->in, 2);
+	int64_t by = cursor_signed(&m->in, 2);
 
 	if (!taken)
 		return true;
@@ -138,7 +138,7 @@ static bool unary(struct machine *m, uint8_t op)
 		*a = ~*a;
 		return true;
 	default: /* PLUS_UCONST */
-		*a += span_uleb(&m->in);
+		*a += cursor_uleb(&m->in);
 		return true;
 	}
 }
@@ -211,7 +211,7 @@ static bool binary(struct machine *m, uint8_t op)
 
 static bool shuffle(struct machine *m, uint8_t op)
 {
-	uint64_t n = op == OP_OVER ? 1 : op == OP_PICK ? span_fixed(&m->in, 1) : 0;
+	uint64_t n = op == OP_OVER ? 1 : op == OP_PICK ? cursor_fixed(&m->in, 1) : 0;
 	uint64_t *a = top(m, 0), *b = top(m, 1), *c = top(m, 2), *picked = top(m, n), saved;
 
 	if (!a || !picked || (op == OP_SWAP && !b) || (op == OP_ROT && !c))
@@ -238,17 +238,17 @@ static bool shuffle(struct machine *m, uint8_t op)
 static bool constant(struct machine *m, uint8_t op)
 {
 	if (op == OP_CONSTU)
-		return push(m, span_uleb(&m->in));
+		return push(m, cursor_uleb(&m->in));
 	if (op == OP_CONSTS)
-		return push(m, (uint64_t)span_sleb(&m->in));
+		return push(m, (uint64_t)cursor_sleb(&m->in));
 	size_t bytes = (size_t)1 << (op - OP_CONST1U) / 2;
-	return push(m, (op - OP_CONST1U) % 2 ? (uint64_t)span_signed(&m->in, bytes)
-					     : span_fixed(&m->in, bytes));
+	return push(m, (op - OP_CONST1U) % 2 ? (uint64_t)cursor_signed(&m->in, bytes)
+					     : cursor_fixed(&m->in, bytes));
 }
 
 static bool step(struct machine *m)
 {
-	uint8_t op = (uint8_t)span_fixed(&m->in, 1);
+	uint8_t op = (uint8_t)cursor_fixed(&m->in, 1);
 
 	if (op >= OP_LIT0 && op <= OP_LIT31)
 		return push(m, op - OP_LIT0);
@@ -262,7 +262,7 @@ static bool step(struct machine *m)
 	case OP_DEREF:
 		return dereference(m, sizeof(uint64_t));
 	case OP_DEREF_SIZE:
-		return dereference(m, span_fixed(&m->in, 1));
+		return dereference(m, cursor_fixed(&m->in, 1));
 	case OP_ABS:
 	case OP_NEG:
 	case OP_NOT:
@@ -273,7 +273,7 @@ static bool step(struct machine *m)
 	case OP_SKIP:
 		return jump(m, true);
 	case OP_BREGX:
-		return push_register(m, span_uleb(&m->in));
+		return push_register(m, cursor_uleb(&m->in));
 	case OP_NOP:
 		return true;
 	default:
@@ -292,7 +292,7 @@ bool unwind_evaluate(const struct unwind_rules *rules, int32_t offset,
 		.regs = regs,
 		.memory = memory,
 	};
-	uint64_t len = span_uleb(&m.in);
+	uint64_t len = cursor_uleb(&m.in);
 	bool good = !m.in.failed && len <= (uint64_t)(m.in.end - m.in.at);
 
 	if (!good)

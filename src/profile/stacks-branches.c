@@ -33,41 +33,42 @@ static struct branch_history *history_of(struct stacks *s, int32_t tid)
 }
 
 /*
- * Where in the history the calls go on behind the `count` outermost ones of `calls`, which both have;
- * the history's length where they do not.
+ * Where in the history the calls go on behind the outermost ones of a sample, which both have; the
+ * history's length where they do not.
  */
-static size_t joint(const struct branch_history *h, const uint64_t *calls, size_t count)
+static size_t joint(const struct calls *before, const struct calls *now)
 {
-	for (size_t end = h->from.count; end >= LEAST_EQUAL; end--) {
+	for (size_t end = before->count; end >= LEAST_EQUAL; end--) {
 		size_t equal = 0;
-		while (equal < count && equal < end &&
-		       h->from.at[end - 1 - equal] == calls[count - 1 - equal])
+		while (equal < now->count && equal < end &&
+		       before->at[end - 1 - equal] == now->at[now->count - 1 - equal])
 			equal++;
 		if (equal >= LEAST_EQUAL)
 			return end;
 	}
-	return h->from.count;
+	return before->count;
 }
 
 /* The calls of a sample with those that the history has beyond them, into the history. */
 static int stitch(struct stacks *s, struct branch_history *h, const struct tally_record *rec)
 {
-	VEC(uint64_t) calls = { 0 };
+	struct calls *now = &s->calls;
 	struct tally_branch branch;
-	uint64_t count = rec->sample.branch_count;
 
-	if (!vec_reserve(&calls, count + h->from.count))
+	now->count = 0;
+	if (!vec_reserve(now, rec->sample.branch_count + h->calls.count))
 		return -ENOMEM;
-	while (tally_sample_branch(rec, calls.count, &branch))
-		*vec_push(&calls) = branch.from;
-	if (calls.count >= s->most_branches) {
-		s->most_branches = calls.count;
-		for (size_t i = joint(h, calls.at, calls.count);
-		     i < h->from.count && calls.count < MOST_CALLS; i++)
-			*vec_push(&calls) = h->from.at[i];
+	while (tally_sample_branch(rec, now->count, &branch))
+		*vec_push(now) = branch.from;
+	if (now->count >= s->most_branches) {
+		s->most_branches = now->count;
+		for (size_t i = joint(&h->calls, now);
+		     i < h->calls.count && now->count < MOST_CALLS; i++)
+			*vec_push(now) = h->calls.at[i];
 	}
-	vec_done(&h->from);
-	memcpy(&h->from, &calls, sizeof(calls));
+	struct calls before = h->calls;
+	h->calls = *now;
+	*now = before;
 	return 0;
 }
 
@@ -83,12 +84,12 @@ int stacks_add_branches(struct stacks *s, const struct tally_record *rec)
 	while (user < s->chain.count && s->chain.at[user] != TALLY_CONTEXT_USER)
 		user++;
 	/* Of the part in user mode only where it is: frame pointers may have led astray. */
-	if (!vec_reserve(&s->chain, h->from.count + 2))
+	if (!vec_reserve(&s->chain, h->calls.count + 2))
 		return -ENOMEM;
 	s->chain.count = user + 2 < s->chain.count ? user + 2 : s->chain.count;
 	if (user >= s->chain.count)
 		*vec_push(&s->chain) = TALLY_CONTEXT_USER;
-	vec_each (&h->from, from)
-		*vec_push(&s->chain) = *from;
+	vec_each (&h->calls, call)
+		*vec_push(&s->chain) = *call;
 	return 0;
 }

@@ -10,6 +10,9 @@
 /* Frames of a stack that is unwound: a copy of 65,528 bytes has hardly more. */
 #define MOST_FRAMES 8192
 
+/* Of them so many, the outermost, are looked for among those of frame pointers. */
+#define JOINT_FRAMES 16
+
 static int add(struct stacks *s, uint64_t entry)
 {
 	uint64_t *slot = vec_push(&s->chain);
@@ -101,7 +104,9 @@ static int take_chain(struct stacks *s, const struct tally_record *rec, size_t *
 static void find_joint(const uint64_t *old, size_t old_count, const uint64_t *found,
 		       size_t *found_count, size_t *from)
 {
-	for (size_t k = *found_count; k-- > 1;) {
+	size_t last = *found_count > JOINT_FRAMES ? *found_count - JOINT_FRAMES : 1;
+
+	for (size_t k = *found_count; k-- > last;) {
 		for (size_t j = 1; j < old_count; j++) {
 			if (old[j] != found[k])
 				continue;
@@ -118,28 +123,23 @@ static int replace(struct stacks *s, size_t user, const uint64_t *found, size_t 
 		   enum stack_end *end)
 {
 	size_t old_count = s->chain.count - user, from = old_count;
-	const uint64_t *old = s->chain.at + user;
-	VEC(uint64_t) rest = { 0 };
 
-	/* The mark stands before it. */
+	/* A mark stands before it. */
 	if (*end != STACK_WHOLE && old_count > 2) {
-		find_joint(old + 1, old_count - 1, found, &count, &from);
+		find_joint(s->chain.at + user + 1, old_count - 1, found, &count, &from);
 		from++;
 	}
-	if (!vec_reserve(&rest, old_count - from + 1))
+	size_t rest = old_count - from;
+	if (!vec_reserve(&s->chain, count + 1))
 		return -ENOMEM;
-	for (; from < old_count; from++)
-		*vec_push(&rest) = old[from];
-	s->chain.count = user;
-	int r = add(s, TALLY_CONTEXT_USER);
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = add(s, found[i]);
-	for (size_t i = 0; i < rest.count && r == 0; i++)
-		r = add(s, rest.at[i]);
-	if (rest.count)
+	uint64_t *to = s->chain.at + user;
+	memmove(to + 1 + count, to + from, rest * sizeof(*to));
+	memcpy(to + 1, found, count * sizeof(*to));
+	*to = TALLY_CONTEXT_USER;
+	s->chain.count = user + 1 + count + rest;
+	if (rest)
 		*end = STACK_UNKNOWN;
-	vec_done(&rest);
-	return r;
+	return 0;
 }
 
 /* The part in user mode anew, from registers and the copy of the stack, where there are some. */
@@ -218,10 +218,11 @@ int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *
 void stacks_done(struct stacks *s)
 {
 	vec_each (&s->histories, history)
-		vec_done(&history->from);
+		vec_done(&history->calls);
 	vec_done(&s->histories);
 	vec_done(&s->chain);
 	vec_done(&s->frames);
+	vec_done(&s->calls);
 	vec_done(&s->deferred);
 	map64_done(&s->deferred_at);
 	map64_done(&s->history_of);

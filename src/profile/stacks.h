@@ -20,10 +20,16 @@ enum stack_end {
 	STACK_BROKEN,
 };
 
+/* Where calls are, innermost first. */
+struct calls {
+	uint64_t *at;
+	size_t count, room;
+};
+
 /* The branches of a thread's last sample, with what was stitched to them. */
 struct branch_history {
 	int32_t tid;
-	VEC(uint64_t) from; /* innermost first */
+	struct calls calls;
 };
 
 /* Zeroed, but for the first two, is empty. */
@@ -34,6 +40,7 @@ struct stacks {
 	VEC(uint64_t) frames;            /* of it, as they are unwound */
 	VEC(uint64_t) deferred;          /* parts: how many addresses, then these */
 	struct map64 deferred_at;        /* by thread and cookie: where in `deferred`, + 1 */
+	struct calls calls;              /* of the sample at hand */
 	VEC(struct branch_history) histories;
 	struct map64 history_of; /* by thread: index + 1 */
 	uint64_t

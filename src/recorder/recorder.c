@@ -383,7 +383,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		.data_maps = teller_flags(r) & TALLY_ATTR_MMAP_DATA,
 		.namespaces = teller_flags(r) & TALLY_ATTR_NAMESPACES,
 		.modules = &r->seen.modules,
-		.maps = r->unwinding.maps,
+		.maps = &r->unwinding.maps,
 	};
 	tallier_init(&r->seen, r->synth.layout);
 	ret = open_writer(r, err);

@@ -59,7 +59,7 @@ int synth_emit(struct synth *s, const struct tally_record *rec, struct tally_err
 				 strerror(-n));
 	buf_add(&s->out, bytes, (size_t)n);
 	if (s->out.failed || (s->modules && modules_see(s->modules, rec) < 0) ||
-	    (s->maps && tally_maps_push(s->maps, rec) == -ENOMEM))
+	    (s->maps && *s->maps && tally_maps_push(*s->maps, rec) == -ENOMEM))
 		return error_nomem(err, "the maps of what runs");
 	s->records++;
 	return s->out.len >= PORTION ? synth_flush(s, err) : 0;

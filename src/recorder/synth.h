@@ -27,8 +27,9 @@ struct synth {
 	bool data_maps;                    /* mappings that hold no code, too */
 	bool namespaces;                   /* of each thread, too */
 	struct modules *modules;           /* notes what is mapped; may be NULL */
-	struct tally_maps *maps;           /* the same, for unwinding; may be NULL */
-	struct buf out;                    /* records on their way to the writer */
+	struct tally_maps *const
+		*maps;  /* takes the same, for unwinding; may be, or lead to, NULL */
+	struct buf out; /* records on their way to the writer */
 };
 
 /* Adds a record; it reaches the writer with a portion of others, or when they are flushed. */

@@ -15,6 +15,9 @@
 /* As many as fit into a record. */
 #define MOST_ADDRESSES (RECORD_ROOM / sizeof(uint64_t))
 
+/* Records of mappings and tasks, of which each takes a kilobyte at most. */
+#define MOST_SEEN 200000
+
 /* Where a sample has its id, when events have different layouts. */
 #define ID_AT sizeof(struct tally_record_header)
 
@@ -60,12 +63,25 @@ static bool header_at(const struct stretch *s, uint64_t at, struct tally_record_
 	return out->size >= sizeof(*out) && out->size % 8 == 0 && out->size <= s->total - at;
 }
 
+static int begin_anew(struct unwinding *u, struct tally_error *err)
+{
+	const struct tally_unwinder_opts opts = { .size = sizeof(opts), .root = u->root };
+
+	tally_unwinder_free(u->unwinder);
+	tally_maps_free(u->maps);
+	u->unwinder = NULL;
+	u->maps = NULL;
+	u->seen = 0;
+	map64_done(&u->asked);
+	if (tally_maps_new(&u->maps) < 0)
+		return error_nomem(err, "unwinding");
+	return tally_unwinder_new(&u->unwinder, u->maps, &opts, err);
+}
+
 int unwinding_open(struct unwinding *u, const struct tally_sampler *sampler,
 		   const struct tally_events *events, const char *root, struct tally_error *err)
 {
-	const struct tally_unwinder_opts opts = { .size = sizeof(opts), .root = root };
-
-	*u = (struct unwinding){ .sampler = sampler };
+	*u = (struct unwinding){ .sampler = sampler, .root = root };
 	for (uint32_t i = 0; i < tally_events_count(events); i++) {
 		const uint64_t *ids;
 		uint32_t count = tally_sampler_ids(sampler, i, &ids);
@@ -79,9 +95,9 @@ int unwinding_open(struct unwinding *u, const struct tally_sampler *sampler,
 	u->addresses = malloc(MOST_ADDRESSES * sizeof(*u->addresses));
 	u->record = malloc(RECORD_ROOM);
 	u->out = malloc(OUT_ROOM);
-	if (!u->addresses || !u->record || !u->out || tally_maps_new(&u->maps) < 0)
+	if (!u->addresses || !u->record || !u->out)
 		return error_nomem(err, "unwinding");
-	return tally_unwinder_new(&u->unwinder, u->maps, &opts, err);
+	return begin_anew(u, err);
 }
 
 static bool names_memory(uint32_t type)
@@ -106,8 +122,27 @@ int unwinding_see(struct unwinding *u, const struct iovec *spans, int count,
 					&rec, sizeof(rec)) > 0 &&
 		    tally_maps_push(u->maps, &rec) == -ENOMEM)
 			return error_nomem(err, "the mappings of what is recorded");
+		u->seen++;
 	}
-	return 0;
+	if (u->seen < MOST_SEEN)
+		return 0;
+	u->forgot = true;
+	return begin_anew(u, err);
+}
+
+/* The mappings of a process that runs, when they were forgotten. One that is gone has none. -ENOMEM. */
+static int ask(struct unwinding *u, const struct tally_record *rec)
+{
+	uint32_t *asked = map64_at(&u->asked, (uint32_t)rec->id.pid);
+	uint64_t time = rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : 0;
+
+	if (!asked)
+		return -ENOMEM;
+	if (*asked)
+		return 0;
+	*asked = 1;
+	int r = tally_maps_add_process(u->maps, rec->id.pid, time, u->root, NULL);
+	return r == -ENOMEM ? r : 0;
 }
 
 static const struct tally_layout *layout_of(const struct unwinding *u, const char *bytes,
@@ -162,6 +197,8 @@ static int unwind(struct unwinding *u, const struct tally_layout *layout, const 
 	if (tally_record_decode(layout, bytes, len, &rec, sizeof(rec)) < 0 ||
 	    !rec.sample.regs_user.abi || !rec.sample.stack)
 		return 0;
+	if (u->forgot && ask(u, &rec) < 0)
+		return -ENOMEM;
 	uint64_t n = take_kernel_part(u, &rec);
 	/* One is left for the mark. */
 	uint32_t room = (uint32_t)(MOST_ADDRESSES - n - 1);
@@ -232,6 +269,7 @@ void unwinding_done(struct unwinding *u)
 	tally_unwinder_free(u->unwinder);
 	tally_maps_free(u->maps);
 	map64_done(&u->layouts);
+	map64_done(&u->asked);
 	free(u->addresses);
 	free(u->record);
 	free(u->out);

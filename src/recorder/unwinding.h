@@ -20,6 +20,7 @@
 #include "base/hash.h"
 
 struct unwinding {
+	const char *root; /* folder above /proc, or NULL; borrowed */
 	struct tally_maps *maps;
 	struct tally_unwinder *unwinder;
 	const struct tally_sampler *sampler;
@@ -29,6 +30,13 @@ struct unwinding {
 	char *out;            /* records on their way to the file */
 	size_t len;
 	struct tally_stacks stacks; /* what came of them */
+	/*
+	 * Mappings of a machine that starts programs all day would fill memory: after so many records all
+	 * is forgotten, and of who still runs /proc tells when its next sample comes.
+	 */
+	uint64_t seen;
+	bool forgot;
+	struct map64 asked; /* pids since then */
 };
 
 /* Where the records go that it made. */

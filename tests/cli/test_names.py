@@ -15,6 +15,7 @@ import time
 
 from tapcli import TALLY, has, main, need, run, same, scratch, skip, tally, test
 
+BPF_SPIN = os.environ.get("BPF_SPIN", "bpf-spin-is-not-built")
 JIT = os.environ.get("JIT", "jit-is-not-built")
 
 SPIN = """
@@ -344,6 +345,25 @@ def the_kernels_names_are_kept_for_who_may_not_see_them():
                        env=dict(os.environ, XDG_CACHE_HOME=where))
             same(done.returncode, 0, done.stderr)
             has(done.stdout, name if os.uname().machine == "x86_64" else "[k]")
+
+
+@test
+def bpf_programs_have_names_when_they_are_gone():
+    if run(BPF_SPIN, "0.01").returncode != 0:
+        skip("no BPF program can be loaded here")
+    with scratch() as folder:
+        path = os.path.join(folder, "perf.data")
+        record(path, "--", BPF_SPIN, "0.5")
+        found = functions(path, "-c", "bpf-spin")
+        names = [name for name in found if re.fullmatch("bpf_prog_[0-9a-f]{16}_spin", name)]
+        if not names and "[unknown]" not in found:
+            skip("this kernel has no compiler for BPF programs")
+        same(len(names), 1, f"the number of programs in {found}")
+        assert found[names[0]] > 5, f"{found}"
+        with open("/proc/kallsyms") as f:
+            assert names[0] not in f.read(), "it is still there"
+        if run("perf", "--version").returncode == 0:
+            has(run("perf", "script", "-i", path, "-F", "ip,sym").stdout, names[0])
 
 
 NODE = """

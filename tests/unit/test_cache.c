@@ -72,8 +72,28 @@ static void a_copy_is_whole_or_not_there(void)
 	check_content(&root, CACHE_CODE, "some");
 	close(fd);
 	/* Nothing is left aside. */
-	snprintf(path, sizeof(path), "test $(ls %s/code | wc -l) = 1", root.path);
+	snprintf(path, sizeof(path), "test $(ls -A %s/code | wc -l) = 1", root.path);
 	check_int(system(path), 0);
+	fakeroot_remove(&root);
+}
+
+/* Whoever has the cache's home must not make root write elsewhere. */
+static void links_and_folders_of_others_take_nothing(void)
+{
+	struct fakeroot root;
+	char link[PATH_MAX], target[PATH_MAX];
+	require(fakeroot_make(&root) && fakeroot_file(&root, "/target/.keep", ""));
+	snprintf(link, sizeof(link), "%s/program", root.path);
+	snprintf(target, sizeof(target), "%s/target", root.path);
+	require(symlink(target, link) == 0);
+
+	check(cache_keep_bytes(root.path, CACHE_PROGRAM, &an_id, "bytes", 5) < 0);
+	check_content(&root, CACHE_PROGRAM, "");
+	if (geteuid() == 0) {
+		require(remove(link) == 0 && mkdir(link, 0777) == 0 &&
+			chown(link, 65534, 65534) == 0);
+		check_int(cache_keep_bytes(root.path, CACHE_PROGRAM, &an_id, "bytes", 5), -EPERM);
+	}
 	fakeroot_remove(&root);
 }
 
@@ -140,6 +160,7 @@ int main(void)
 	tap_run(folder_is_where_the_specification_says);
 	tap_run(first_comer_stays_unless_it_is_replaced);
 	tap_run(a_copy_is_whole_or_not_there);
+	tap_run(links_and_folders_of_others_take_nothing);
 	tap_run(content_has_an_id);
 	tap_run(hash_is_the_published_one);
 	tap_run(oldest_files_give_place);

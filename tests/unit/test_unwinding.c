@@ -40,8 +40,8 @@ static const struct {
 
 static struct {
 	struct buf out;
-	int mapped;
-	int fail; /* what the sink answers */
+	int mapped, made, asked; /* mappings, maps, and processes that /proc was asked about */
+	int fail;                /* what the sink answers */
 } world;
 
 /* ---- stand-ins for the sampler and the unwinder ---- */
@@ -75,6 +75,7 @@ void tally_unwinder_free(struct tally_unwinder *unwinder)
 
 int tally_maps_new(struct tally_maps **out)
 {
+	world.made++;
 	return 0;
 }
 
@@ -86,6 +87,14 @@ int tally_maps_push(struct tally_maps *maps, const struct tally_record *rec)
 {
 	world.mapped += rec->type == TALLY_RECORD_MMAP2;
 	return 1;
+}
+
+int tally_maps_add_process(struct tally_maps *maps, int32_t pid, uint64_t time, const char *root,
+			   struct tally_error *err)
+{
+	check_int(pid, 7);
+	world.asked++;
+	return -ESRCH;
 }
 
 int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,
@@ -319,11 +328,39 @@ static void bytes_that_are_no_record_are_shown(void)
 	unwinding_done(&u);
 }
 
+/* What is mapped all day long does not fill memory: all is forgotten, and /proc asked anew. */
+static void very_many_mappings_are_forgotten(void)
+{
+	struct buf maps = { 0 }, sample = { 0 };
+	struct unwinding u = begin();
+
+	for (unsigned i = 0; i < 1000; i++)
+		add_map(&maps);
+	add_sample(&sample, 0, 0, 2);
+	struct iovec many = { maps.at, maps.len }, one = { sample.at, sample.len };
+	for (unsigned i = 0; i < 150; i++)
+		check_int(unwinding_see(&u, &many, 1, NULL), 0);
+	check_int(unwinding_pass(&u, &one, 1, sink, NULL, NULL), 0);
+	check_int(world.made, 1);
+	check_int(world.asked, 0);
+	for (unsigned i = 0; i < 100; i++)
+		check_int(unwinding_see(&u, &many, 1, NULL), 0);
+	check_int(world.made, 2);
+	for (unsigned i = 0; i < 3; i++)
+		check_int(unwinding_pass(&u, &one, 1, sink, NULL, NULL), 0);
+	check_int(world.asked, 1);
+	buf_done(&world.out);
+	buf_done(&maps);
+	buf_done(&sample);
+	unwinding_done(&u);
+}
+
 int main(void)
 {
 	tap_run(samples_become_chains_at_every_cut);
 	tap_run(all_else_stays_byte_for_byte);
 	tap_run(portions_follow_each_other);
 	tap_run(bytes_that_are_no_record_are_shown);
+	tap_run(very_many_mappings_are_forgotten);
 	return tap_end();
 }
