@@ -230,8 +230,9 @@ struct tally_clock_pmu_opts {
 	const struct tally_attr *attr;
 	/*
 	 * What tally_selftest_run() found on this CPU, instead of the table's row: event, quirks, the
-	 * shortest period. What counts conditional branches without quirks is then compared with each
-	 * step of a timer (TALLY_CLOCK_FOLLOWS_STEPS). Borrowed.
+	 * shortest period, and twice the skid that was seen where the table's margin is less. What
+	 * counts conditional branches without quirks is then compared with each step of a timer
+	 * (TALLY_CLOCK_FOLLOWS_STEPS). Borrowed.
 	 */
 	const struct tally_selftest *tried;
 };

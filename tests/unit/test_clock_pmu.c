@@ -279,36 +279,47 @@ static void cpus_have_their_event(void)
 	check(uarch_of("AuthenticAMD-15-1-0", "cpu") == NULL);
 }
 
+static int open_tried(struct tally_clock **clock, const struct tally_selftest *tried,
+		      uint32_t ticks, struct tally_error *err)
+{
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.read_answer = 24;
+	return tally_clock_open_pmu(clock, &tracee, ticks, TALLY_OPTS(clock_pmu, .tried = tried),
+				    err);
+}
+
 /* What the self-test found is taken instead of the table's row. */
 static void what_was_tried_is_taken(void)
 {
 	struct tally_selftest tried = { .ticks = TALLY_TICKS_CONDITIONAL,
 					.attr = { .type = TALLY_TYPE_RAW, .config = 0x11c4 },
 					.min_period = 64 };
-	struct tally_clock_pmu_opts opts = { .size = sizeof(opts), .tried = &tried };
-	const struct tally_attr attr = { .type = TALLY_TYPE_RAW, .config = 0xd1 };
 	struct tally_clock *clock = NULL;
 	struct tally_error err;
 
-	memset(&kernel, 0, sizeof(kernel));
-	kernel.read_answer = 24;
-	require(tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_CONDITIONAL, &opts, &err) == 0);
+	require(open_tried(&clock, &tried, TALLY_TICKS_CONDITIONAL, &err) == 0);
 	check_u64(kernel.attr[0].config, 0x11c4);
 	check_u64(kernel.attr[1].config, 0x11c4);
 	check_u64(tally_clock_about(clock)->min_period, 64);
 	check(tally_clock_about(clock)->can & TALLY_CLOCK_FOLLOWS_STEPS);
 	tally_clock_free(clock);
+	/* Interrupts that were later than is known of the CPU widen the margin. */
+	tried.skids.max = 70000;
+	require(open_tried(&clock, &tried, TALLY_TICKS_CONDITIONAL, &err) == 0);
+	check_u64(tally_clock_about(clock)->margin, 140000);
+	tally_clock_free(clock);
 	/* With a quirk its steps do not follow from what they are. */
 	tried.quirks = TALLY_CLOCK_NO_LOOP;
-	require(tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_CONDITIONAL, &opts, &err) == 0);
+	require(open_tried(&clock, &tried, TALLY_TICKS_CONDITIONAL, &err) == 0);
 	check_int(tally_clock_about(clock)->quirks, TALLY_CLOCK_NO_LOOP);
 	check(!(tally_clock_about(clock)->can & TALLY_CLOCK_FOLLOWS_STEPS));
 	tally_clock_free(clock);
 	/* Nothing that counts this was found. */
-	check_int(tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_TAKEN, &opts, &err), -ENOTSUP);
+	check_int(open_tried(&clock, &tried, TALLY_TICKS_TAKEN, &err), -ENOTSUP);
 	check_has(err.text, "taken branches");
-	opts.attr = &attr;
-	check_int(tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_CONDITIONAL, &opts, &err),
+	check_int(tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_CONDITIONAL,
+				       TALLY_OPTS(clock_pmu, .tried = &tried, .attr = &tried.attr),
+				       &err),
 		  -EINVAL);
 }
 
