@@ -11,7 +11,7 @@ struct command {
 };
 
 extern const struct command cmd_annotate, cmd_count, cmd_data, cmd_doctor, cmd_flame, cmd_list,
-	cmd_record, cmd_report, cmd_script, cmd_stack, cmd_stat, cmd_until, cmd_version;
+	cmd_record, cmd_report, cmd_same, cmd_script, cmd_stack, cmd_stat, cmd_until, cmd_version;
 
 /* Exit statuses beside those of a measured command. */
 enum {

@@ -9,8 +9,8 @@
 #include "term.h"
 
 static const struct command *const commands[] = {
-	&cmd_annotate, &cmd_count,  &cmd_data,  &cmd_doctor, &cmd_flame, &cmd_list,    &cmd_record,
-	&cmd_report,   &cmd_script, &cmd_stack, &cmd_stat,   &cmd_until, &cmd_version,
+	&cmd_annotate, &cmd_count, &cmd_data,   &cmd_doctor, &cmd_flame, &cmd_list,  &cmd_record,
+	&cmd_report,   &cmd_same,  &cmd_script, &cmd_stack,  &cmd_stat,  &cmd_until, &cmd_version,
 };
 
 static void print_commands(FILE *to)

@@ -23,7 +23,7 @@ HEADERS = {
     "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
     "annotate": "profile", "profile": "profile", "script": "profile",
-    "doctor": "inspect", "stack": "inspect",
+    "doctor": "inspect", "same": "inspect", "stack": "inspect",
 }
 UMBRELLAS = {"tally", "profiling"}
 # libtally-profile reaches libtally's rooms by public headers alone: hidden functions do not cross.

@@ -18,6 +18,7 @@
  *	profile.h     call trees, filters, and the outputs: text, folded, flame graph
  *	pack.h        a recording with the programs that it needs
  *	doctor.h      what works here, and how to mend the rest
+ *	same.h        do two runs of a command do the same, and where do they part
  */
 #ifndef TALLY_PROFILING_H
 #define TALLY_PROFILING_H
@@ -32,6 +33,7 @@
 #include <tally/reader.h>
 #include <tally/recorder.h>
 #include <tally/rewrite.h>
+#include <tally/same.h>
 #include <tally/script.h>
 #include <tally/stack.h>
 #include <tally/survey.h>

@@ -104,7 +104,9 @@ _Noreturn static void run_child(const struct launch_command *command, int go, in
 	ssize_t n;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
+	/* Its number here; 0: it is in another pid namespace, where it has none. */
+	pid_t now = getppid();
+	if (now != parent && now != 0)
 		_exit(STATUS_NOT_FOUND);
 	reset_handlers();
 	sigprocmask(SIG_SETMASK, mask, NULL);

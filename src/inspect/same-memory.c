@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a run has in memory that it has written: pages of its own, by /proc/PID/pagemap, and those of
+ * files that it shares. Pages are compared by hashes, and byte by byte where these differ.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/sys.h"
+#include "inspect/same.h"
+
+#define PAGE 4096u
+
+/* An entry of pagemap: Linux, Documentation/admin-guide/mm/pagemap.rst. */
+#define PAGEMAP_PRESENT (1ull << 63)
+#define PAGEMAP_SWAPPED (1ull << 62)
+#define PAGEMAP_FILE    (1ull << 61) /* of a file, or shared memory */
+
+#define ENTRIES 512
+
+/* Of AT_RANDOM, getauxval(3): told to the program before it starts, and compared when it is used. */
+#define RANDOM_BYTES 16
+
+struct area {
+	uint64_t start, end;
+	bool shared;
+};
+
+/* A line of /proc/PID/maps whose pages may have been written. */
+static bool read_area(const char *line, struct area *area)
+{
+	char perms[8], name[64] = "";
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*s %*s %*s %63s", &area->start, &area->end,
+		   perms, name) < 3)
+		return false;
+	area->shared = perms[3] == 's';
+	/* What cannot be written now may have been before; what is shared may be big, and another's. */
+	return strncmp(name, "[v", 2) != 0 && (!area->shared || perms[1] == 'w');
+}
+
+static uint64_t hash_page(const struct same_run *run, uint64_t address, uint8_t *bytes)
+{
+	if (run->at_random / PAGE == address / PAGE)
+		memset(bytes + run->at_random % PAGE, 0,
+		       run->at_random % PAGE + RANDOM_BYTES <= PAGE ? RANDOM_BYTES
+								    : PAGE - run->at_random % PAGE);
+	return hash_bytes(bytes, PAGE);
+}
+
+static int read_page(const struct same_run *run, uint64_t address, uint8_t *bytes, uint64_t *hash)
+{
+	int r = tally_tracee_peek(run->threads.at[0]->tracee, address, bytes, PAGE);
+
+	*hash = r < 0 ? 0 : hash_page(run, address, bytes);
+	return r;
+}
+
+static int add_page(struct same_run *run, uint64_t address)
+{
+	uint8_t bytes[PAGE];
+	struct same_page *page;
+	uint64_t hash;
+
+	if (read_page(run, address, bytes, &hash) < 0)
+		return 0; /* a device's: it is not memory */
+	page = vec_push(&run->pages);
+	if (!page)
+		return -ENOMEM;
+	page->address = address;
+	page->hash = hash;
+	return 0;
+}
+
+static int add_area(struct same_run *run, int pagemap, const struct area *area)
+{
+	uint64_t entries[ENTRIES];
+	int r = 0;
+
+	for (uint64_t at = area->start; at < area->end && r == 0; at += ENTRIES * (uint64_t)PAGE) {
+		uint64_t count = (area->end - at) / PAGE;
+		count = count < ENTRIES ? count : ENTRIES;
+		ssize_t got = sys()->pread(pagemap, entries, count * sizeof(*entries),
+					   (off_t)(at / PAGE * sizeof(*entries)));
+		if (got < 0)
+			return (int)got;
+		for (uint64_t i = 0; i < (uint64_t)got / sizeof(*entries) && r == 0; i++)
+			if ((entries[i] & (PAGEMAP_PRESENT | PAGEMAP_SWAPPED)) &&
+			    (area->shared || !(entries[i] & PAGEMAP_FILE)))
+				r = add_page(run, at + i * PAGE);
+	}
+	return r;
+}
+
+int same_memory_digest(struct same_run *run, uint64_t *bytes)
+{
+	int32_t pid = tally_tracee_pid(run->threads.at[0]->tracee);
+	char path[64], *line = NULL;
+	size_t room = 0;
+	struct area area;
+	int r = 0;
+
+	run->pages.count = 0;
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+	int pagemap = sys()->open(path, 0, 0);
+	if (pagemap < 0)
+		return pagemap;
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	FILE *maps = fopen(path, "re");
+	if (!maps)
+		r = -errno;
+	while (r == 0 && getline(&line, &room, maps) > 0)
+		if (read_area(line, &area))
+			r = add_area(run, pagemap, &area);
+	free(line);
+	if (maps)
+		fclose(maps);
+	sys()->close(pagemap);
+	*bytes = run->pages.count * (uint64_t)PAGE;
+	return r;
+}
+
+/* 1: the bytes there differ. What only one of the two has mapped differs, too. */
+static int compare_page(const struct same_run *a, const struct same_run *b, uint64_t page,
+			uint64_t *address)
+{
+	uint8_t bytes[2][PAGE];
+	uint64_t hash;
+	int left = read_page(a, page, bytes[0], &hash), right = read_page(b, page, bytes[1], &hash);
+
+	*address = page;
+	if (left < 0 || right < 0)
+		return (left < 0) != (right < 0);
+	for (size_t i = 0; i < PAGE; i++) {
+		*address = page + i;
+		if (bytes[0][i] != bytes[1][i])
+			return 1;
+	}
+	return 0;
+}
+
+/* Both lists ascend. A page that one has touched, and the other not, may hold the same. */
+int same_memory_compare(struct same_run *a, struct same_run *b, uint64_t *address)
+{
+	size_t i = 0, j = 0;
+
+	while (i < a->pages.count || j < b->pages.count) {
+		uint64_t left = i < a->pages.count ? a->pages.at[i].address : UINT64_MAX;
+		uint64_t right = j < b->pages.count ? b->pages.at[j].address : UINT64_MAX;
+		uint64_t page = left < right ? left : right;
+		bool equal = left == right && a->pages.at[i].hash == b->pages.at[j].hash;
+
+		i += left == page;
+		j += right == page;
+		if (!equal && compare_page(a, b, page, address) == 1)
+			return 1;
+	}
+	return 0;
+}
+
+/* Larger than any XSAVE area so far: with AMX it has 11 KiB. */
+#define VECTOR_BYTES 16384
+/* Intel SDM vol. 1, 13.4: the legacy area, the header, the rest. */
+#define XSAVE_X87     32
+#define XSAVE_XMM     160
+#define XSAVE_RESERVE 416
+#define XSAVE_REST    576
+#define XSAVE_YMM_END 832
+
+/* The byte by which two areas differ; `len`: none. */
+static size_t find_difference(uint32_t machine, const uint8_t *a, const uint8_t *b, size_t len)
+{
+	size_t at = 0;
+
+	/* The header tells which parts were never used, and that may be told otherwise. */
+	while (at < len &&
+	       (a[at] == b[at] || (machine == EM_X86_64 && at >= XSAVE_RESERVE && at < XSAVE_REST)))
+		at++;
+	return at;
+}
+
+int same_vectors_compare(struct same_run *a, struct same_run *b, uint32_t *thread, size_t *byte,
+			 uint8_t values[2])
+{
+	uint8_t left[VECTOR_BYTES], right[VECTOR_BYTES];
+	int r = 0;
+
+	for (size_t i = 0; i < a->threads.count && i < b->threads.count && r == 0; i++) {
+		struct same_thread *ta = a->threads.at[i], *tb = b->threads.at[i];
+		size_t len = sizeof(left), other = sizeof(right);
+		/* One that is inside or has ended has none to look at. */
+		if (ta->state >= SAME_INSIDE || tb->state >= SAME_INSIDE)
+			continue;
+		r = tally_tracee_vector(ta->tracee, left, &len);
+		if (r == 0)
+			r = tally_tracee_vector(tb->tracee, right, &other);
+		len = r < 0 ? 0 : len < other ? len : other;
+		size_t at = find_difference(ta->regs.machine, left, right, len);
+		if (at == len)
+			continue;
+		*thread = (uint32_t)i + 1;
+		*byte = at;
+		values[0] = left[at];
+		values[1] = right[at];
+		return 1;
+	}
+	return r;
+}
+
+void same_vector_name(char *out, size_t size, uint32_t machine, size_t byte)
+{
+	if (machine == EM_AARCH64)
+		snprintf(out, size, "v%zu, byte %zu", byte / 16, byte % 16);
+	else if (byte < XSAVE_X87)
+		snprintf(out, size, "x87 control, byte %zu", byte);
+	else if (byte < XSAVE_XMM)
+		snprintf(out, size, "st%zu, byte %zu", (byte - XSAVE_X87) / 16,
+			 (byte - XSAVE_X87) % 16);
+	else if (byte < XSAVE_RESERVE)
+		snprintf(out, size, "xmm%zu, byte %zu", (byte - XSAVE_XMM) / 16,
+			 (byte - XSAVE_XMM) % 16);
+	else if (byte >= XSAVE_REST && byte < XSAVE_YMM_END)
+		snprintf(out, size, "ymm%zu, byte %zu", (byte - XSAVE_REST) / 16,
+			 16 + (byte - XSAVE_REST) % 16);
+	else
+		snprintf(out, size, "XSAVE area, byte %zu", byte);
+}
