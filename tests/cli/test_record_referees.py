@@ -122,9 +122,11 @@ def of_perf(folder):
 
 
 def unknown(line):
-    """Records that only programs write have types from 64 on; it does not know all of them."""
+    """Records that only programs write have types from 64 on; it does not know all of them, nor KSYMBOL and BPF_EVENT,
+    which perf records as well, of programs that somebody loads."""
     record_type = re.match(r"unhandled event type (\d+) ", line)
-    return not (record_type and int(record_type.group(1)) >= 64 or line.startswith("FINISHED_ROUND detected"))
+    of_others = record_type and (int(record_type.group(1)) >= 64 or int(record_type.group(1)) in (17, 18))
+    return not (of_others or line.startswith("FINISHED_ROUND detected"))
 
 
 def hotspot_reads(folder, mode):
