@@ -14,6 +14,9 @@
 #define LONGEST_SKID 20000u
 /* Beyond this a target takes so many steps that there are fewer of them. */
 #define SHORT_SKID 256u
+#define MANY       1000
+#define FEW        40
+#define LATE       100     /* with a margin that is too small, which takes no steps */
 #define FAR        60000u  /* ticks to a random target, at most */
 #define BEGIN      200000u /* ticks behind which the program is in its loop */
 
@@ -191,7 +194,7 @@ static void check_late(struct driven *d, const struct kind *kind, uint64_t margi
 {
 	if (!check_int(drive_time(d, margin, TALLY_TIMER_FIXED_MARGIN), 0))
 		return;
-	struct tries tries = try_targets(d, kind, 100);
+	struct tries tries = try_targets(d, kind, LATE);
 	check(tries.late > 0);
 	check(tries.latest <= skid * 2 + 1000);
 }
@@ -207,7 +210,7 @@ static void check_exact(struct driven *d, const struct kind *kind)
 	}
 	if (!check_int(drive_time(d, margin_for(skid), 0), 0))
 		return;
-	struct tries tries = try_targets(d, kind, skid <= SHORT_SKID ? 1000 : 100);
+	struct tries tries = try_targets(d, kind, skid <= SHORT_SKID ? MANY : FEW);
 	check_int(tries.late, 0);
 	/* Of a clock that reads the target nobody knows for how long it has: late by 0. */
 	check_late(d, kind, 0, skid);

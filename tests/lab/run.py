@@ -18,6 +18,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -373,6 +374,8 @@ def run_guest(guest, arch, args, parts, results):
 
 
 def main():
+    # Ends as by Ctrl-C, so that no emulator stays behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     parser = argparse.ArgumentParser(description="runs tests in emulated guests that have a PMU")
     parser.add_argument("--arch", choices=sorted(MACHINES), default="arm64")
     parser.add_argument("--build", type=Path, help="default: build-lab/ARCH")
