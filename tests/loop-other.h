@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define LOOP_INSTRUCTIONS 0u
+#define LOOP_REGISTER     ""
 
 static __attribute__((noinline)) void loop(uint64_t n)
 {

@@ -7,10 +7,11 @@
 #include <stdint.h>
 
 #define LOOP_INSTRUCTIONS 2u
+#define LOOP_REGISTER     "rdi" /* has the rounds that are left */
 
 static __attribute__((noinline)) void loop(uint64_t n)
 {
-	__asm__ volatile("1: dec %0\n\tjnz 1b" : "+r"(n) : : "cc");
+	__asm__ volatile("1: dec %0\n\tjnz 1b" : "+D"(n) : : "cc");
 }
 
 /* Long nops, by whose operands tests/lab/referee.c knows them. */

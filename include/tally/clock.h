@@ -211,6 +211,8 @@ TALLY_API const char *tally_clock_validity_name(uint32_t validity);
 TALLY_API int tally_clock_open_step(struct tally_clock **out, struct tally_tracee *tracee,
 				    uint32_t ticks, struct tally_error *err);
 
+struct tally_selftest;
+
 struct tally_clock_pmu_opts {
 	uint32_t size, flags; /* no flags yet */
 	/*
@@ -223,9 +225,16 @@ struct tally_clock_pmu_opts {
 	uint64_t margin; /* ticks; 0: what has been seen on this CPU */
 	/*
 	 * The event, where it is known better than by the table of CPUs: type and config, and what else
-	 * they need. NULL: by the CPU that the caller is on. Borrowed.
+	 * they need. NULL: by `tried`, or by the CPU that the caller is on. Borrowed.
 	 */
 	const struct tally_attr *attr;
+	/*
+	 * What tally_selftest_run() found on this CPU, instead of the table's row: event, quirks, the
+	 * shortest period, and twice the skid that was seen where the table's margin is less. What
+	 * counts conditional branches without quirks is then compared with each step of a timer
+	 * (TALLY_CLOCK_FOLLOWS_STEPS). Borrowed.
+	 */
+	const struct tally_selftest *tried;
 };
 
 /*

@@ -40,11 +40,12 @@ struct tally_selftest_finding {
 	uint32_t reserved;
 };
 
-/* What clocks and timers can rely on. */
+/* What clocks and timers can rely on; for tally_clock_pmu_opts.tried. */
 struct tally_selftest {
 	uint32_t ticks;  /* enum tally_ticks of the event that counts exactly; 0: there is none */
 	uint32_t quirks; /* enum tally_clock_quirks */
-	struct tally_attr attr;    /* the event, for tally_clock_pmu_opts.attr */
+	struct tally_attr attr;    /* the event */
+	uint64_t minus;            /* config of an event that is to be taken off it; 0: none */
 	uint64_t min_period;       /* the shortest that interrupts; 0: none does */
 	uint64_t interrupts, lost; /* that were asked for, that never came */
 	struct tally_skids skids;  /* how late the others were */

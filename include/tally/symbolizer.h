@@ -5,7 +5,7 @@
  * Modules are read once, when an address in them is first asked for; the kernel's symbols too. A
  * module is looked for by what the mapping says: below symfs, through /proc/PID/root and map_files
  * while the process lives and has that very file (other mount namespaces, deleted files), by its
- * path, then by its build-id in what recordings kept. A file whose build-id differs from the
+ * path, then by its build-id in what recordings, perf's too (~/.debug), kept. A file whose build-id differs from the
  * recorded one is not used. Symbols that were taken out of a file come from its separate debug file.
  *
  * Code that a process makes while it runs is named by what it tells: a jitdump that it maps (as

@@ -20,6 +20,7 @@
 #include <tally/attr.h>
 #include <tally/clock.h>
 #include <tally/fast.h>
+#include <tally/selftest.h>
 
 #include "base/error.h"
 #include "base/sys.h"
@@ -36,6 +37,7 @@
 #define MIN_PERIOD 32u
 #define MAX_PERIOD (1ull << 30) /* a counter of 32 bits, whose sign bit is not to be used */
 #define NEVER      (1ull << 60)
+#define SEEN_TIMES 2 /* the margin is at least so many times what was seen */
 
 /* Conditional branches a second of a usual program: 3 GHz, 2 instructions a cycle, one in ten. */
 #define RATE 600e6
@@ -232,14 +234,52 @@ static int no_event(struct tally_error *err, const char *identity, uint32_t tick
 			 tally_ticks_name(ticks), identity, row ? ", " : "", row ? row->name : "");
 }
 
-/* By the CPU that the caller is on, where the tracee is, too, when it is to be counted for sure. */
-static int choose_event(struct pmu_clock *c, uint64_t *minus, struct tally_error *err)
+/* By the table of CPUs, for the one that is identified. */
+static int choose_event(struct pmu_clock *c, const struct uarch_pmu *pmu, const struct uarch *row,
+			uint64_t *minus, struct tally_error *err)
+{
+	if (is_generic(c))
+		return 0;
+	if (!row || row->ticks != c->about.ticks)
+		return no_event(err, c->about.identity, c->about.ticks, row);
+	c->attr.type = pmu->type;
+	c->attr.config = row->config;
+	*minus = row->minus;
+	return 0;
+}
+
+/* What was tried out. */
+static int take_tried(struct pmu_clock *c, const struct tally_selftest *tried, uint64_t *minus,
+		      struct tally_error *err)
+{
+	if (tried->ticks != c->about.ticks)
+		return error_set(
+			err, -ENOTSUP, TALLY_CAUSE_UNSUPPORTED,
+			"the counters of this machine were tried and do not count %s exactly; "
+			"'tally doctor' tells more",
+			tally_ticks_name(c->about.ticks));
+	c->attr = tried->attr;
+	*minus = tried->minus;
+	c->about.quirks = tried->quirks;
+	if (tried->min_period > c->about.min_period)
+		c->about.min_period = tried->min_period;
+	/* A few tries do not show the latest that there is. */
+	if (tried->skids.max > c->about.margin / SEEN_TIMES)
+		c->about.margin = tried->skids.max * SEEN_TIMES;
+	if (tried->ticks == TALLY_TICKS_CONDITIONAL && !tried->quirks)
+		c->about.can |= TALLY_CLOCK_FOLLOWS_STEPS;
+	return 0;
+}
+
+/* For the CPU that the caller is on, where the tracee is, too, when it is to be counted for sure. */
+static int find_event(struct pmu_clock *c, const struct tally_selftest *tried, uint64_t *minus,
+		      struct tally_error *err)
 {
 	char identity[CPU_IDENTITY_MAX] = "unknown";
-	struct uarch_pmu pmu;
+	struct uarch_pmu pmu = { "?", 0 };
 	int cpu = sched_getcpu(), r = uarch_pmu(&pmu, NULL, cpu);
 
-	if (r < 0)
+	if (r < 0 && !tried)
 		return error_set(err, r, TALLY_CAUSE_NO_PMU,
 				 "this machine shows no hardware counters (%s); a virtual machine "
 				 "has them only when it is set up so",
@@ -248,14 +288,7 @@ static int choose_event(struct pmu_clock *c, uint64_t *minus, struct tally_error
 	snprintf(c->about.identity, sizeof(c->about.identity), "%s %s", pmu.name, identity);
 	const struct uarch *row = uarch_of(identity, pmu.name);
 	c->about.margin = row && row->margin ? row->margin : 1000;
-	if (is_generic(c))
-		return 0;
-	if (!row || row->ticks != c->about.ticks)
-		return no_event(err, identity, c->about.ticks, row);
-	c->attr.type = pmu.type;
-	c->attr.config = row->config;
-	*minus = row->minus;
-	return 0;
+	return tried ? take_tried(c, tried, minus, err) : choose_event(c, &pmu, row, minus, err);
 }
 
 static int check_opts(const struct tally_clock_pmu_opts *o, uint32_t ticks, struct tally_error *err)
@@ -265,6 +298,9 @@ static int check_opts(const struct tally_clock_pmu_opts *o, uint32_t ticks, stru
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
 				 "a counter's clock has no ticks of kind %u%s", ticks,
 				 ticks == TALLY_TICKS_OTHER ? " without an attr" : "");
+	if (o->attr && o->tried)
+		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
+				 "a counter's clock takes an event or what was tried, not both");
 	if (o->signal < 0 || o->signal > SIGRTMAX || o->signal == SIGKILL || o->signal == SIGSTOP ||
 	    o->signal == SIGTRAP)
 		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
@@ -310,7 +346,7 @@ int tally_clock_open_pmu(struct tally_clock **out, struct tally_tracee *tracee, 
 	if (o.attr)
 		c->attr = *o.attr;
 	else
-		r = choose_event(c, &minus, err);
+		r = find_event(c, o.tried, &minus, err);
 	if (o.margin)
 		c->about.margin = o.margin;
 	c->attr.flags |= TALLY_ATTR_EXCLUDE_KERNEL | TALLY_ATTR_EXCLUDE_HV;

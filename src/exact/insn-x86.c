@@ -347,7 +347,8 @@ static void judge_one_byte(const struct decode *d, struct insn *out)
 	/* MOV to memory, of a register or a constant. */
 	out->announces = d->fs && (d->opcode == 0x89 || d->opcode == 0xc7) && d->modrm < 0xc0;
 	out->loads_flags = d->opcode == 0x9d || d->opcode == 0xcf;
-	if (d->opcode == 0xcc || d->opcode == 0xf1) {
+	if (d->opcode == 0xcc || d->opcode == 0xf1 ||
+	    (d->opcode == 0xcd && d->bytes[d->at - 1] == 3)) { /* INT3, INT1, INT 3 */
 		out->flags |= TALLY_INSN_CARE;
 		out->traps = true;
 	}

@@ -12,7 +12,7 @@ const struct tally_retired load_each[LOADS] = {
 	[LOAD_JUMPS] = { .instructions = 6, .branches = 5, .conditional = 1, .taken = 5 },
 	[LOAD_ATOMIC] = { .instructions = 3, .branches = 1, .conditional = 1, .taken = 1 },
 	[LOAD_SYSCALLS] = { .instructions = 4, .branches = 1, .conditional = 1, .taken = 1 },
-	[LOAD_LOOP] = { .instructions = 1, .branches = 1, .conditional = 1, .taken = 1 },
+	[LOAD_LOOP] = { .instructions = 2, .branches = 2, .conditional = 2, .taken = 1 },
 	[LOAD_REP] = { .instructions = 5, .branches = 1, .conditional = 1, .taken = 1 },
 };
 
@@ -98,7 +98,10 @@ static void syscalls(uint64_t n)
 
 static void loop(uint64_t n)
 {
-	__asm__ volatile("1: loop 1b" : "+c"(n) : : "cc");
+	__asm__ volatile("1: jrcxz 2f\n\t"
+			 "loop 1b\n\t"
+			 "2:"
+			 : "+c"(n));
 }
 
 static void rep(uint64_t n)

@@ -15,7 +15,7 @@ enum load {
 	LOAD_JUMPS,    /* jumps, calls and returns between them */
 	LOAD_ATOMIC,   /* locked instructions between */
 	LOAD_SYSCALLS, /* system calls between */
-	LOAD_LOOP,     /* x86: LOOP */
+	LOAD_LOOP,     /* x86: LOOP and JRCXZ */
 	LOAD_REP,      /* x86: repeated string instructions between */
 	LOADS,
 };

@@ -42,7 +42,7 @@ struct tally_run {
 	VEC(struct tally_run_thread) threads;
 	bool pmu;
 	struct tally_selftest selftest;
-	const struct tally_attr *event; /* that was tried out; NULL: by the table of CPUs */
+	bool tried; /* `selftest` found an event that counts exactly */
 	bool needs_regs;
 	bool detached;
 	int status;
@@ -52,7 +52,10 @@ struct tally_run {
 static int open_clock(const struct tally_run *run, struct tally_tracee *t,
 		      struct tally_clock **clock, struct tally_error *err)
 {
-	return run->pmu ? tally_clock_open_pmu(clock, t, run->opts.ticks, NULL, err)
+	struct tally_clock_pmu_opts opts = { .size = sizeof(opts),
+					     .tried = run->tried ? &run->selftest : NULL };
+
+	return run->pmu ? tally_clock_open_pmu(clock, t, run->opts.ticks, &opts, err)
 			: tally_clock_open_step(clock, t, run->opts.ticks, err);
 }
 
@@ -291,52 +294,47 @@ static int sum_up(struct tally_run *run)
 	return 0;
 }
 
-/* Whether a counter may be taken unasked: the event that was tried out and counts exactly. */
-static bool is_honest(struct tally_run *run, const struct tally_clock *clock,
-		      struct tally_error *why)
+/* Whether an event was found by trying that counts exactly. */
+static bool try_out(struct tally_run *run)
 {
-	const struct tally_clock_about *about = tally_clock_about(clock);
-	int r = about->quirks & TALLY_CLOCK_COUNTS_TRAPS
-			? 0
-			: tally_selftest_run(NULL, NULL, NULL, &run->selftest, why);
-
-	if (r == 0 && run->selftest.ticks == about->ticks) {
-		run->event = &run->selftest.attr;
-		return true;
-	}
-	if (r == 0)
-		error_set(
-			why, -ENOTSUP, TALLY_CAUSE_UNSUPPORTED,
-			"the counters of this machine do not count %s exactly; 'tally doctor' tells "
-			"what was tried",
-			tally_ticks_name(about->ticks));
-	return false;
+	if (run->opts.ticks > TALLY_TICKS_TAKEN) /* events that interrupts add to */
+		return false;
+	return tally_selftest_run(NULL, NULL, NULL, &run->selftest, NULL) == 0 &&
+	       run->selftest.ticks == run->opts.ticks;
 }
 
-/* The first thread's clock, with why it is not the PMU's. */
+/* Why the counters do not do: that they cannot be had, or that they do not count exactly. */
+static void say_why_not(struct tally_run *run, struct member *first, struct tally_error *why)
+{
+	struct tally_clock *clock = NULL;
+
+	if (open_clock(run, first->tracee, &clock, why) < 0)
+		return;
+	error_set(why, -ENOTSUP, TALLY_CAUSE_UNSUPPORTED,
+		  "the counters of this machine do not count %s exactly; 'tally doctor' tells what "
+		  "was tried",
+		  tally_ticks_name(run->opts.ticks));
+	tally_clock_free(clock);
+}
+
+/* The first thread's clock, with why it is not the PMU's. Unasked a counter has to be tried out. */
 static int choose_clock(struct tally_run *run, struct member *first, struct tally_error *why,
 			struct tally_error *err)
 {
-	uint32_t wanted = run->opts.clock;
-	int r = 0;
-
-	run->pmu = wanted != TALLY_RUN_STEP;
-	if (run->pmu)
-		r = open_clock(run, first->tracee, &first->clock, why);
-	if (run->pmu && r < 0 && wanted == TALLY_RUN_PMU) {
-		if (err)
-			*err = *why;
-		return r;
+	why->text[0] = 0;
+	run->pmu = run->opts.clock != TALLY_RUN_STEP;
+	run->tried = run->pmu && try_out(run);
+	if (run->pmu && !run->tried && run->opts.clock == TALLY_RUN_AUTO) {
+		say_why_not(run, first, why);
+		run->pmu = false;
 	}
-	if (run->pmu && r == 0 && (wanted == TALLY_RUN_PMU || is_honest(run, first->clock, why))) {
-		why->text[0] = 0;
-		return 0;
+	if (run->pmu && run->opts.clock == TALLY_RUN_AUTO) {
+		if (open_clock(run, first->tracee, &first->clock, why) == 0) {
+			why->text[0] = 0;
+			return 0;
+		}
+		run->pmu = run->tried = false;
 	}
-	if (!run->pmu)
-		why->text[0] = 0;
-	run->pmu = false;
-	tally_clock_free(first->clock);
-	first->clock = NULL;
 	return open_clock(run, first->tracee, &first->clock, err);
 }
 

@@ -87,6 +87,7 @@ static void say_exact(struct selftest *s)
 
 	s->out->ticks = t->ticks;
 	s->out->attr = t->attr;
+	s->out->minus = t->minus;
 	selftest_found(s, TALLY_SELFTEST_OK, "%s: %#" PRIx64 "%s counts %s exactly", t->pmu.name,
 		       t->attr.config, t->minus ? " less another event" : "",
 		       tally_ticks_name(t->ticks));

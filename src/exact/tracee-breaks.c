@@ -75,15 +75,16 @@ int breaks_hit(const struct tally_tracee *t, uint64_t pc)
 
 bool breaks_of_family(struct tally_tracee *t, uint64_t pc)
 {
-	uint8_t bytes[sizeof(arch.break_bytes)];
-	uint64_t address = pc - arch.break_moves;
+	struct insn insn;
 
 	for (struct tally_tracee *o = t->next; o != t; o = o->next)
 		if (o->breaks.in && breaks_hit(o, pc) >= 0)
 			return true;
 	/* Who was stopped by an instruction that is not there has met one that has been taken away. */
-	return sys()->pread(t->mem, bytes, arch.break_len, (off_t)address) == arch.break_len &&
-	       memcmp(bytes, arch.break_bytes, arch.break_len) != 0;
+	for (uint64_t back = arch.break_moves; back <= 2u * arch.break_moves; back++)
+		if (code_insn(t, pc - back, &insn) < 0 || insn.traps)
+			return false;
+	return true;
 }
 
 static void hide(const struct breaks *b, uint64_t address, uint8_t *buf, size_t len)

@@ -29,10 +29,26 @@ static int set_mask(struct tally_tracee *t, uint64_t mask)
 	return (int)sys()->ptrace(PTRACE_SETSIGMASK, t->tid, sizeof(mask), (unsigned long)&mask);
 }
 
+/*
+ * Behind ppoll(2), sigsuspend(2) and their like that a signal has ended, the mask of their time holds
+ * until that is delivered, and the kernel puts the other one back. It must not be touched: the signal
+ * comes before anything is executed.
+ */
+static bool is_masked(struct tally_tracee *t)
+{
+	bool masked = t->masked;
+
+	t->masked = false;
+	if (masked)
+		code_forget(t);
+	return masked;
+}
+
 int trap_lend(struct tally_tracee *t)
 {
+	if (is_masked(t))
+		return 0;
 	int r = code_facts(t);
-
 	if (r < 0)
 		return r;
 	t->owes_ignore |= t->facts.trap_ignored;
@@ -152,6 +168,10 @@ int keep_lend(struct tally_tracee *t)
 
 	if (!t->keep)
 		return 0;
+	if (is_masked(t)) {
+		t->kept_mask = 0;
+		return 0;
+	}
 	long r = sys()->ptrace(PTRACE_GETSIGMASK, t->tid, sizeof(mask), (unsigned long)&mask);
 	if (r < 0)
 		return (int)r;

@@ -231,8 +231,9 @@ static int begin_deliver(struct tally_tracee *t, int signal)
 		return r;
 	code_forget(t);
 	t->restarts &= !signal;
-	t->loaded_flags = false;
+	t->loaded_flags = t->masked = false;
 	t->plan = PLAN_DELIVER;
+	t->asked = true;
 	long sent = sys()->ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);
 	return sent < 0 ? (int)sent : tracee_continue(t, PTRACE_CONT, signal);
 }
@@ -268,7 +269,8 @@ int step_begin(struct tally_tracee *t, int signal)
 
 int run_begin(struct tally_tracee *t, int signal)
 {
-	bool calls = t->how == TALLY_RESUME_SYSCALL || t->break_at || t->pin || t->keep;
+	bool calls = t->how == TALLY_RESUME_SYSCALL || t->break_at || t->pin || t->keep ||
+		     t->starts;
 	int r = keep_back(t, &signal);
 
 	if (r < 0)
@@ -301,8 +303,11 @@ int run_begin(struct tally_tracee *t, int signal)
 	t->losses++;
 	t->restarts = t->loaded_flags = false;
 	t->bits = 0;
+	t->address = 0;
+	memset(&t->insn, 0, sizeof(t->insn));
 	code_forget(t);
 	t->plan = PLAN_RUN;
+	t->in_call &= calls; /* else its exit is not seen */
 	return tracee_continue(t, calls ? PTRACE_SYSCALL : PTRACE_CONT, signal);
 }
 
@@ -417,6 +422,7 @@ static int on_deliver(struct tally_tracee *t, struct tally_stop *stop)
 		t->run_behind = false;
 		return tell(t, stop);
 	}
+	t->asked = false;
 	t->stop.kind = TALLY_STOP_INTERRUPT;
 	if (t->run_behind) {
 		t->run_behind = false;
@@ -427,16 +433,14 @@ static int on_deliver(struct tally_tracee *t, struct tally_stop *stop)
 
 static int on_break(struct tally_tracee *t, struct tally_stop *stop)
 {
-	int at = is_trap(stop) && stop->code > 0 ? -1 : -2, r;
-
-	if (at == -1) {
-		r = tracee_read_regs(t);
-		if (r < 0)
-			return r;
-		at = breaks_hit(t, t->pc);
-	}
-	if (at < 0)
-		return is_trap(stop) && t->lent && stop->code <= 0 ? keep_trap(t) : tell(t, stop);
+	if (is_trap(stop) && stop->code == CODE_TRACE) /* of a program that steps itself */
+		return after_step(t, stop);
+	if (is_trap(stop) && t->lent && stop->code <= 0)
+		return keep_trap(t);
+	int r = is_trap(stop) ? tracee_read_regs(t) : 0;
+	int at = is_trap(stop) && r == 0 ? breaks_hit(t, t->pc) : -1;
+	if (r < 0 || at < 0)
+		return r < 0 ? r : tell(t, stop);
 	r = tracee_move_pc(t, t->breaks.at[at].address);
 	if (r < 0)
 		return r;
@@ -509,22 +513,30 @@ static int after_strange(struct tally_tracee *t, struct tally_stop *stop)
 	return r < 0 ? r : tell_interrupt(t, stop);
 }
 
+/* Stops within a system call. */
+static bool is_inside(uint32_t kind)
+{
+	return kind >= TALLY_STOP_SECCOMP && kind <= TALLY_STOP_VFORK_DONE;
+}
+
 static void follow_state(struct tally_tracee *t, const struct tally_stop *stop)
 {
+	t->in_call |= is_inside(stop->kind);
 	if (stop->kind == TALLY_STOP_SYSCALL_EXIT) {
 		t->in_call = false;
 		t->restarts = will_restart((int64_t)stop->value);
+		t->masked = t->restarts || (int64_t)stop->value == -EINTR;
 	} else if (stop->kind == TALLY_STOP_EXEC) {
-		t->in_call = t->starts = true;
+		t->starts = true;
 		t->bits = 0;
 		t->owes_ignore = t->lent = false;
+		t->call_at = t->break_at = 0;
 	}
 }
 
 int step_stopped(struct tally_tracee *t, struct tally_stop *stop)
 {
 	bool gone = t->state == TRACEE_GONE;
-
 	int r = gone ? 0 : breaks_remove(t);
 
 	if (r == 0 || r == -EFAULT)
@@ -539,6 +551,12 @@ int step_stopped(struct tally_tracee *t, struct tally_stop *stop)
 		return after_strange(t, stop);
 	if (is_early(t, stop))
 		return after_early(t);
+	if (stop->kind == TALLY_STOP_INTERRUPT && t->asked && t->plan != PLAN_DELIVER) {
+		/* Ours, of a delivery that another stop came before. */
+		t->asked = false;
+		if (!atomic_load_explicit(&t->interrupted, memory_order_relaxed))
+			return resume_begin(t, 0);
+	}
 	r = held_restore(t, stop);
 	if (r != 0)
 		return r < 0 ? r : resume_begin(t, stop->signal);

@@ -339,6 +339,7 @@ int tally_tracee_resume(struct tally_tracee *tracee, uint32_t how, int signal)
 		return 0;
 	}
 	t->how = how;
+	t->step_over = t->run_behind = false;
 	if (t->again) {
 		t->again = false;
 		sys()->ptrace(PTRACE_INTERRUPT, t->tid, 0, 0);

@@ -100,7 +100,9 @@ struct tally_tracee {
 	bool in_call;            /* between entry and exit of a system call */
 	bool starts;             /* ... which is an execve that has succeeded */
 	bool restarts;           /* the call will be started again */
+	bool masked;             /* a call was interrupted that may have set a mask for its time */
 	bool step_over;          /* a step before a run, from where the breakpoint stands */
+	bool asked;              /* an interrupt of our own is on its way */
 	bool run_behind;         /* a run behind the entry of a handler */
 	bool again;              /* stop by an interrupt, once more */
 	atomic_bool interrupted; /* by tally_tracee_interrupt(), and not told yet */

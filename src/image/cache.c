@@ -58,6 +58,19 @@ bool cache_path(char path[PATH_MAX], const char *folder, enum cache_kind kind,
 	return n > 0 && n < PATH_MAX;
 }
 
+bool cache_perf_path(char path[PATH_MAX], const struct build_id *id, const char *name)
+{
+	const char *home = getenv("HOME");
+	char text[BUILD_ID_TEXT];
+
+	if (id->len < 2 || !home || home[0] != '/')
+		return false;
+	build_id_text(text, id);
+	int n = snprintf(path, PATH_MAX, "%s/.debug/.build-id/%.2s/%s/%s", home, text, text + 2,
+			 name);
+	return n > 0 && n < PATH_MAX;
+}
+
 uint64_t cache_hash(uint64_t hash, const void *bytes, size_t len)
 {
 	const unsigned char *at = bytes;

@@ -27,6 +27,12 @@ bool cache_folder(char path[PATH_MAX]);
 bool cache_path(char path[PATH_MAX], const char *folder, enum cache_kind kind,
 		const struct build_id *id);
 
+/*
+ * Where perf(1) keeps a file of that build, if it does: `name` is "elf", "kallsyms" or "vdso".
+ * perf-archive takes these to other machines. false: as above, or there is no home.
+ */
+bool cache_perf_path(char path[PATH_MAX], const struct build_id *id, const char *name);
+
 /* An id for `len` bytes of a file without one, by their number and a hash. false: there are fewer. */
 bool cache_content_id(struct build_id *out, int fd, uint64_t len);
 /* How many bytes the id was made of. 0: it is no such id. */

@@ -196,7 +196,9 @@ static bool try_link(const struct look *l)
 static bool try_servers(const struct look *l)
 {
 	struct stat st;
-	int fd = l->where->debuginfod ? debuginfod_open(&l->program->id, DEBUGINFOD_DEBUG) : -1;
+	int fd = l->where->debuginfod
+			 ? debuginfod_open(&l->program->id, DEBUGINFOD_DEBUG, l->out->path)
+			 : -1;
 
 	if (fd < 0)
 		return false;
@@ -205,7 +207,6 @@ static bool try_servers(const struct look *l)
 		return false;
 	}
 	l->out->fd = fd;
-	l->out->path[0] = '\0';
 	return true;
 }
 
@@ -274,7 +275,7 @@ static void find_alt(struct debug_file *out, const struct debug_search *where)
 			found = where->roots[i] && build_id_path(path, where->roots[i], &id) &&
 				try_alt(out, path, &id);
 		if (!found && where->debuginfod)
-			out->alt = debuginfod_open(&id, DEBUGINFOD_DEBUG);
+			out->alt = debuginfod_open(&id, DEBUGINFOD_DEBUG, NULL);
 	}
 	elf_content_done(&link);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The few functions of libdebuginfod, by its manual debuginfod_find_debuginfo(3). */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/bytes.h"
@@ -33,8 +35,9 @@ static bool load(struct library *l)
 	return l->handle && dl_find(l->handle, symbols, ARRAY_SIZE(symbols));
 }
 
-int debuginfod_open(const struct build_id *id, enum debuginfod_kind kind)
+int debuginfod_open(const struct build_id *id, enum debuginfod_kind kind, char *path)
 {
+	char *kept = NULL;
 	const char *urls = getenv("DEBUGINFOD_URLS");
 	struct library l = { 0 };
 	int r = -ENOSYS;
@@ -45,10 +48,13 @@ int debuginfod_open(const struct build_id *id, enum debuginfod_kind kind)
 		return -ENOENT;
 	struct client *client = load(&l) ? l.begin() : NULL;
 	if (client) {
-		r = l.find[kind](client, id->bytes, (int)id->len, NULL);
+		r = l.find[kind](client, id->bytes, (int)id->len, &kept);
 		l.end(client);
 	}
 	if (l.handle)
 		dlclose(l.handle);
+	if (r >= 0 && path)
+		snprintf(path, PATH_MAX, "%s", kept ? kept : "");
+	free(kept);
 	return r;
 }

@@ -14,9 +14,10 @@ enum debuginfod_kind {
 };
 
 /*
- * A file descriptor of the file of that build. Errors: -ENOSYS: no servers are named, or the
+ * A file descriptor of the file of that build, and with a `path` of PATH_MAX bytes where the library
+ * keeps it. Errors: -ENOSYS: no servers are named, or the
  * library is not installed; -ENOENT and others: none of them has it, or they cannot be reached.
  */
-int debuginfod_open(const struct build_id *id, enum debuginfod_kind kind);
+int debuginfod_open(const struct build_id *id, enum debuginfod_kind kind, char *path);
 
 #endif

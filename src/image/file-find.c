@@ -111,17 +111,22 @@ static bool try_process(struct file_found *found, const char *path, const struct
 	return try_below(found, folder, path, true, where) || try_map_files(found, where);
 }
 
-/* By build-id alone: what a recording kept, and what servers have. */
+/* By build-id alone: what a recording kept, perf's too, and what servers have. */
 static bool try_elsewhere(struct file_found *found, const struct file_search *where)
 {
+	char path[PATH_MAX];
+
 	if (!where->build_id.len)
 		return false;
-	if (where->cache &&
-	    cache_path(found->path, where->cache, CACHE_PROGRAM, &where->build_id) &&
-	    try_file(found, found->path, true, where))
+	if (where->cache && cache_path(path, where->cache, CACHE_PROGRAM, &where->build_id) &&
+	    try_file(found, path, true, where))
 		return true;
-	found->path[0] = '\0';
-	int fd = where->debuginfod ? debuginfod_open(&where->build_id, DEBUGINFOD_PROGRAM) : -1;
+	if (where->cache && cache_perf_path(path, &where->build_id, "elf") &&
+	    try_file(found, path, true, where))
+		return true;
+	int fd = where->debuginfod
+			 ? debuginfod_open(&where->build_id, DEBUGINFOD_PROGRAM, found->path)
+			 : -1;
 	if (fd < 0)
 		return false;
 	found->fd = fd;

@@ -32,7 +32,7 @@ struct file_found {
 	int fd; /* or negative: */
 	bool other_build, denied;
 	struct build_id id;  /* of the other build */
-	char path[PATH_MAX]; /* at which it was opened; "": a server gave it */
+	char path[PATH_MAX]; /* at which it was opened */
 	struct stat st;
 };
 

@@ -120,7 +120,7 @@ static int find_vmlinux(const struct file_search *where, const char *release,
 		fd = find_below(where->symfs, release, id);
 	if (fd < 0)
 		fd = find_below(NULL, release, id);
-	return fd < 0 && where->debuginfod ? debuginfod_open(id, DEBUGINFOD_DEBUG) : fd;
+	return fd < 0 && where->debuginfod ? debuginfod_open(id, DEBUGINFOD_DEBUG, NULL) : fd;
 }
 
 static bool address_of(const struct elf_file *f, const char *name, uint64_t *address)

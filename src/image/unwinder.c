@@ -23,6 +23,9 @@
 
 #define CACHE_BITS 14
 
+#define CACHE_LINE  64
+#define FETCH_BYTES 2048
+
 /* What lies further from the stack pointer than this is no stack that was cut, but garbage. */
 #define LARGEST_STACK ((uint64_t)1 << 30)
 
@@ -394,6 +397,18 @@ static int walk(struct walk *w, uint64_t *addresses, uint32_t room)
 	}
 }
 
+/*
+ * A copy comes from a ring or a file, and is in no near cache: what is waited for, line by line, is most
+ * of a walk. The frames of a usual stack are in its first kilobytes.
+ */
+static void fetch(const struct tally_unwind_start *start)
+{
+	const char *copy = start->stack;
+
+	for (uint64_t at = 0; at < FETCH_BYTES && at < start->stack_len; at += CACHE_LINE)
+		__builtin_prefetch(copy + at);
+}
+
 int tally_unwinder_walk(struct tally_unwinder *u, const struct tally_unwind_start *start,
 			uint64_t *addresses, uint32_t room, struct tally_unwound *out)
 {
@@ -410,6 +425,8 @@ int tally_unwinder_walk(struct tally_unwinder *u, const struct tally_unwind_star
 		.exact = true,
 	};
 
+	if (start->stack)
+		fetch(start);
 	*out = (struct tally_unwound){ .module = UINT32_MAX };
 	if (!take_registers(&w))
 		return -EINVAL;

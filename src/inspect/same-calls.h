@@ -49,7 +49,8 @@ enum same_kind {
 	SAME_WAKE,  /* sends a signal to a thread */
 	SAME_CHILD, /* makes a process, or a thread */
 	SAME_MAP,   /* mmap */
-	SAME_RING,  /* io_uring: the kernel writes to memory by itself */
+	SAME_EXEC,
+	SAME_RING, /* io_uring: the kernel writes to memory by itself */
 };
 
 enum same_call_flags {

@@ -95,7 +95,12 @@ static void compare_signals(struct tally_same *same, struct same_run *run,
 	static const struct same_input none;
 	const struct same_run *lead_run = same->runs[0];
 	uint32_t a = first->signals, b = run->step.signals;
-	uint32_t common = a < b ? a : b;
+	uint32_t common = a < b ? a : b, most = a < b ? b : a;
+
+	/* They differ until the other one has come, and are told once. */
+	if (most <= run->signals_noted)
+		return;
+	run->signals_noted = most;
 
 	for (uint32_t i = 0; i < common; i++)
 		if (!same_inputs_equal(&lead_run->signals.at[i], &run->signals.at[i])) {
@@ -289,10 +294,11 @@ static int look_closely(struct tally_same *same)
 			part_memory(same, run, at, first->step, true);
 			return 2;
 		}
-		if (same_vectors_compare(first, run, &thread, &byte, values) == 1) {
+		int r = same_vectors_compare(first, run, &thread, &byte, values);
+		if (r == 1)
 			part_vectors(same, run, byte, values, first->step, true);
-			return 2;
-		}
+		if (r != 0)
+			return r == 1 ? 2 : r;
 	}
 	return 1;
 }
@@ -314,7 +320,9 @@ static int look(struct tally_same *same)
 			part_memory(same, run, address, standing(first, first->turn + 1), false);
 			return 2;
 		}
-		if (r == 0 && same_vectors_compare(first, run, &thread, &byte, values) == 1) {
+		if (r == 0)
+			r = same_vectors_compare(first, run, &thread, &byte, values);
+		if (r == 1) {
 			part_vectors(same, run, byte, values, standing(first, thread), false);
 			return 2;
 		}

@@ -176,7 +176,7 @@ int same_fix_stack(struct same_run *run, struct same_thread *t)
  */
 static int launch(struct tally_same *same, struct tally_tracee **tracee, struct tally_error *err)
 {
-	uint32_t flags = TALLY_TRACEE_FOLLOW_THREADS;
+	uint32_t flags = TALLY_TRACEE_FOLLOW_THREADS | TALLY_TRACEE_FOLLOW_FORKS;
 	cpu_set_t one;
 
 	flags |= same_fixes(same, TALLY_SAME_ASLR) ? TALLY_TRACEE_NO_RANDOM : 0;

@@ -164,7 +164,7 @@ int same_memory_compare(struct same_run *a, struct same_run *b, uint64_t *addres
 }
 
 /* Larger than any XSAVE area so far: with AMX it has 11 KiB. */
-#define VECTOR_BYTES 32768
+#define VECTOR_BYTES 16384
 /* Intel SDM vol. 1, 13.4: the legacy area, the header, the rest. */
 #define XSAVE_X87     32
 #define XSAVE_XMM     160
@@ -172,32 +172,44 @@ int same_memory_compare(struct same_run *a, struct same_run *b, uint64_t *addres
 #define XSAVE_REST    576
 #define XSAVE_YMM_END 832
 
+/* The byte by which two areas differ; `len`: none. */
+static size_t find_difference(uint32_t machine, const uint8_t *a, const uint8_t *b, size_t len)
+{
+	size_t at = 0;
+
+	/* The header tells which parts were never used, and that may be told otherwise. */
+	while (at < len &&
+	       (a[at] == b[at] || (machine == EM_X86_64 && at >= XSAVE_RESERVE && at < XSAVE_REST)))
+		at++;
+	return at;
+}
+
 int same_vectors_compare(struct same_run *a, struct same_run *b, uint32_t *thread, size_t *byte,
 			 uint8_t values[2])
 {
-	static _Thread_local uint8_t left[VECTOR_BYTES], right[VECTOR_BYTES];
+	uint8_t left[VECTOR_BYTES], right[VECTOR_BYTES];
+	int r = 0;
 
-	for (size_t i = 0; i < a->threads.count && i < b->threads.count; i++) {
+	for (size_t i = 0; i < a->threads.count && i < b->threads.count && r == 0; i++) {
 		struct same_thread *ta = a->threads.at[i], *tb = b->threads.at[i];
-		size_t lens[2] = { sizeof(left), sizeof(right) };
+		size_t len = sizeof(left), other = sizeof(right);
 		/* One that is inside or has ended has none to look at. */
-		if (tally_tracee_vector(ta->tracee, left, &lens[0]) < 0 ||
-		    tally_tracee_vector(tb->tracee, right, &lens[1]) < 0)
+		if (ta->state >= SAME_INSIDE || tb->state >= SAME_INSIDE)
 			continue;
-		size_t len = lens[0] < lens[1] ? lens[0] : lens[1];
-		for (size_t at = 0; at < len; at++) {
-			bool header = ta->regs.machine == EM_X86_64 && at >= XSAVE_RESERVE &&
-				      at < XSAVE_REST;
-			if (header || left[at] == right[at])
-				continue;
-			*thread = (uint32_t)i + 1;
-			*byte = at;
-			values[0] = left[at];
-			values[1] = right[at];
-			return 1;
-		}
+		r = tally_tracee_vector(ta->tracee, left, &len);
+		if (r == 0)
+			r = tally_tracee_vector(tb->tracee, right, &other);
+		len = r < 0 ? 0 : len < other ? len : other;
+		size_t at = find_difference(ta->regs.machine, left, right, len);
+		if (at == len)
+			continue;
+		*thread = (uint32_t)i + 1;
+		*byte = at;
+		values[0] = left[at];
+		values[1] = right[at];
+		return 1;
 	}
-	return 0;
+	return r;
 }
 
 void same_vector_name(char *out, size_t size, uint32_t machine, size_t byte)

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/sys.h"
@@ -19,6 +20,10 @@
 
 /* No system call: the kernel answers ENOSYS, and does nothing. */
 #define NO_CALL UINT64_MAX
+
+/* Results of calls that the kernel starts again: ERESTARTSYS and others, include/linux/errno.h. */
+#define RESTART_FIRST (-512)
+#define RESTART_LAST  (-516)
 
 /* A thread that is on its way out, or whose process was killed, is waited for so long. */
 #define FINISH_NS 10000000000u
@@ -41,7 +46,6 @@ static void read_call(struct same_thread *t, uint64_t number)
 	struct same_pending *p = &t->pending;
 
 	memset(p, 0, sizeof(*p));
-	t->cloned = false;
 	p->number = number;
 	p->call = same_call((long)number);
 	p->lasts = UINT64_MAX;
@@ -108,6 +112,8 @@ static int begin(struct same_run *run, struct same_thread *t, const struct same_
 	}
 	if (r != 0)
 		return r;
+	/* An instruction that is none of the kernel's is over soon. */
+	t->quick = t->insn.kind != SAME_INSN_CALL && !t->signal && !t->exits && !t->restarts;
 	r = tally_tracee_resume(t->tracee, TALLY_RESUME_STEP, t->signal);
 	t->signal = 0;
 	return r;
@@ -123,6 +129,58 @@ static int wait_stop(struct same_thread *t, int timeout_ms)
 	return r < 0 ? r : t->stop.kind != TALLY_STOP_NONE;
 }
 
+/*
+ * Threads that an execve of another one ends; the first one goes on as who has called it. They stand
+ * still, so what becomes of them is asked for beside the library.
+ */
+static int look_at_others(struct same_run *run, const struct same_thread *who)
+{
+	int r = 0, status;
+
+	for (size_t i = 0; i < run->threads.count && r >= 0; i++) {
+		struct same_thread *t = run->threads.at[i];
+		int32_t tid = tally_tracee_tid(t->tracee);
+		if (t == who || t->state == SAME_ENDED ||
+		    waitpid(tid, &status, __WALL | WNOHANG) != tid)
+			continue;
+		r = tally_tracee_stopped(t->tracee, status, &t->stop);
+		if (r != 1)
+			continue;
+		if (t->stop.kind == TALLY_STOP_EXITING)
+			r = tally_tracee_resume(t->tracee, TALLY_RESUME_RUN, 0);
+		t->came = t->stop.kind == TALLY_STOP_EXEC;
+		if (t->stop.kind >= TALLY_STOP_EXITED)
+			t->state = SAME_ENDED;
+	}
+	return r < 0 ? r : 0;
+}
+
+/* 1: it has stopped; 0: it is the first thread now, or it was given up. */
+static int await_exec(struct same_run *run, struct same_thread *t)
+{
+	struct same_thread *first = run->threads.at[0];
+	bool gone = false;
+	int r = 0;
+
+	do {
+		/* Nobody is told of the end of who has become the first thread. */
+		if (gone)
+			sys()->sleep_ns(LOOK_NS);
+		else
+			r = wait_stop(t, 1);
+		gone |= r == 1 && t->stop.kind == TALLY_STOP_GONE;
+		if (r == 0 || gone)
+			r = look_at_others(run, t);
+		if (r == 0 && t != first && first->came) {
+			t->state = SAME_ENDED;
+			first->state = SAME_READY;
+			run->turn = 0;
+			return 0;
+		}
+	} while (r == 0 && !same_give_up(run));
+	return r;
+}
+
 /* 1: it has stopped; 0: it is inside, or it was given up. */
 static int await(struct same_run *run, struct same_thread *t)
 {
@@ -131,11 +189,13 @@ static int await(struct same_run *run, struct same_thread *t)
 	bool blocks = call && (call->flags & SAME_BLOCKS) && !t->pending.answered;
 	int r;
 
+	if (t->quick)
+		return wait_stop(t, -1);
+	if (call && call->kind == SAME_EXEC && !alone)
+		return await_exec(run, t);
 	/* The end of the first thread is told when the others have ended. */
 	bool lingers = t->exits && t->number == 1 && !alone;
-	if (!blocks && !lingers)
-		return wait_stop(t, -1);
-	if (alone) {
+	if (alone || (!blocks && !lingers)) {
 		do
 			r = wait_stop(t, PATIENCE_MS);
 		while (r == 0 && !same_give_up(run));
@@ -171,37 +231,60 @@ static int go_on(struct same_run *run, struct same_thread *t, uint32_t how)
 
 	if (r < 0)
 		return r;
+	t->quick = false;
 	r = await(run, t);
 	t->came = r == 1;
 	return r < 0 ? r : 0;
 }
 
-/* A new thread; or a process, which runs free. */
-static int add_thread(struct same_run *run, struct same_thread *from)
+static int add_thread(struct same_run *run, struct tally_tracee *tracee)
 {
-	struct tally_tracee *tracee;
-	struct same_thread *t;
-	int r = tally_tracee_adopt(&tracee, (int32_t)from->stop.value, from->tracee, NULL, NULL);
+	struct same_thread *t = same_turn_add(run, tracee);
 
-	if (r < 0)
-		return r == -ESRCH ? 0 : r;
-	t = same_turn_add(run, tracee);
 	if (!t) {
 		tally_tracee_free(tracee);
 		return -ENOMEM;
 	}
-	r = wait_stop(t, -1);
+	int r = wait_stop(t, -1);
 	if (r < 0)
 		return r;
-	if (tally_tracee_pid(tracee) != tally_tracee_pid(from->tracee)) {
-		run->same->chances |= 1u << SAME_CHANCE_CHILD;
-		t->state = SAME_ENDED;
-		return tally_tracee_detach(tracee, 0);
-	}
-	from->cloned = true;
-	if (t->stop.kind != TALLY_STOP_INTERRUPT)
-		t->came = true;
+	t->came = t->stop.kind != TALLY_STOP_INTERRUPT;
 	return t->came ? 0 : tally_tracee_regs(tracee, &t->regs);
+}
+
+/* A process has memory of its own, or its parent's for a while. */
+static int add_process(struct same_run *run, struct same_thread *from, int32_t pid)
+{
+	struct tally_tracee *child;
+	struct tally_stop stop;
+	int r = tally_tracee_adopt(&child, pid, NULL, NULL, NULL);
+
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	do
+		r = tally_tracee_wait(child, -1, &stop);
+	while (r == -EINTR);
+	if (r == 0)
+		return same_child(run, from, child);
+	tally_tracee_free(child);
+	return r;
+}
+
+/* What a clone or a fork has made; then the call goes on. */
+static int add_new(struct same_run *run, struct same_thread *from)
+{
+	int32_t tid = (int32_t)from->stop.value;
+	struct tally_tracee *tracee;
+	int r = -ESRCH;
+
+	/* A thread's process is its parent's; a process is one that nobody else could be. */
+	if (from->stop.kind == TALLY_STOP_CLONE)
+		r = tally_tracee_adopt(&tracee, tid, from->tracee, NULL, NULL);
+	if (r == 0 && tally_tracee_pid(tracee) == tally_tracee_pid(from->tracee))
+		return add_thread(run, tracee);
+	if (r == 0)
+		tally_tracee_free(tracee);
+	return add_process(run, from, tid);
 }
 
 /* Of the tracee's own doing: a fault, or what it has just sent to itself. */
@@ -244,11 +327,6 @@ static void note_chances(struct same_run *run, const struct same_thread *t, int6
 	if (result < 0)
 		return;
 	switch (p->call->kind) {
-	case SAME_CHILD:
-		/* Of a new thread it was told before. */
-		if (!t->cloned)
-			*chances |= 1u << SAME_CHANCE_CHILD;
-		break;
 	case SAME_MAP:
 		if ((p->args[3] & MAP_TYPE) != MAP_PRIVATE && !(p->args[3] & MAP_ANONYMOUS) &&
 		    (p->args[2] & PROT_WRITE))
@@ -267,6 +345,10 @@ static int after_exec(struct same_run *run, struct same_thread *t)
 {
 	int r = same_fix_stack(run, t);
 
+	for (size_t i = 0; i < run->threads.count; i++)
+		if (run->threads.at[i] != t)
+			run->threads.at[i]->state = SAME_ENDED;
+
 	t->execs = false;
 	return r < 0 ? r : same_fds_start(run);
 }
@@ -278,6 +360,7 @@ static int finish_call(struct same_run *run, struct same_thread *t)
 	int64_t result = (int64_t)t->regs.word[m->result];
 	int r = 0;
 
+	t->restarts = result <= RESTART_FIRST && result >= RESTART_LAST;
 	if (!p->call) /* started again by the kernel */
 		read_call(t, t->regs.word[m->made]);
 	if (t->execs) {
@@ -394,8 +477,12 @@ static int handle(struct same_run *run, struct same_thread *t)
 	case TALLY_STOP_SIGNAL:
 		return take_signal(run, t);
 	case TALLY_STOP_CLONE:
-		r = add_thread(run, t);
+	case TALLY_STOP_FORK:
+	case TALLY_STOP_VFORK:
+		r = add_new(run, t);
 		return r < 0 ? r : go_on(run, t, TALLY_RESUME_STEP);
+	case TALLY_STOP_VFORK_DONE:
+		return go_on(run, t, TALLY_RESUME_STEP);
 	case TALLY_STOP_EXEC:
 		t->execs = true;
 		return go_on(run, t, TALLY_RESUME_STEP);

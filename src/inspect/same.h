@@ -118,7 +118,8 @@ struct same_thread {
 	struct same_insn insn;         /* the one that is being executed */
 	struct same_pending pending;
 	bool exits, execs;
-	bool cloned;            /* the call has made a thread */
+	bool restarts;          /* its call is to be started again */
+	bool quick;             /* what it does is over soon */
 	bool came;              /* from inside: `stop` has not been looked at */
 	struct tally_stop stop; /* the last */
 	/* SAME_WAITS */
@@ -145,6 +146,7 @@ struct same_run {
 	int status; /* as a shell reports it */
 	uint8_t fds[SAME_FDS / 8];
 	VEC(struct same_input) signals;
+	uint32_t signals_noted; /* so many were found to differ, or not */
 	VEC(struct same_page) pages;
 	/* The step that was made last. */
 	struct same_step step;
@@ -240,6 +242,9 @@ bool same_pids_begin(struct same_run *run, const struct same_pending *p,
 int same_pids_finish(struct same_run *run, struct same_thread *t, int64_t *result);
 int same_pids_signal(struct same_run *run, struct same_thread *t);
 
+/* same-children.c: a process that `from` has made is let go, and freed. */
+int same_child(struct same_run *run, struct same_thread *from, struct tally_tracee *child);
+
 /* same-turns.c */
 struct same_thread *same_turn_add(struct same_run *run, struct tally_tracee *tracee);
 uint32_t same_turn_alive(const struct same_run *run);
@@ -270,7 +275,7 @@ int same_peek_thread(void *thread, uint64_t address, void *buf, uint64_t len);
 int same_memory_digest(struct same_run *run, uint64_t *bytes);
 /* 1: they differ, at `*address`; 0; or -errno. */
 int same_memory_compare(struct same_run *a, struct same_run *b, uint64_t *address);
-/* 1: vector registers differ at `*byte`, of thread `*thread`. */
+/* 1: vector registers differ (0: not; or -errno) at `*byte`, of thread `*thread`. */
 int same_vectors_compare(struct same_run *a, struct same_run *b, uint32_t *thread, size_t *byte,
 			 uint8_t values[2]);
 /* "xmm3", of an area as tally_tracee_vector() gives it. */

@@ -291,6 +291,7 @@ def servers_are_asked_when_that_is_asked_for():
             os.remove(prog)
             mostly(functions(path, "--debuginfod"), "spin_inner")
             assert any("executable" in asked for asked in Server.asked), f"{Server.asked}"
+            has(tally("report", "-i", path, "--debuginfod", "-s", "srcline").stdout, "spin.c:")
         finally:
             server.shutdown()
             for name in env:

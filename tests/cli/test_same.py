@@ -216,13 +216,22 @@ def with_io_let_go_each_run_writes():
 
 
 @test
+def children_run_free_and_write_once():
+    if not ROOT:
+        skip("the number of a child differs without a pid namespace")
+    report, out = identical("child", options=("-r", "3"))
+    same(out, "child\ndone\n", "output")
+    has(report["uncontrolled"], "it has made processes: they run free, and what they do is not compared")
+
+
+@test
 def programs_that_do_much_do_it_as_alone():
     """Handlers, faults, restarted calls, exec, fork, threads: each is the same in two runs, and writes what it
     writes alone."""
     needs_guests()
     names = run(HAZARDS).stdout.split()
     # Others tell what differs from run to run by design: CPUs that it may use, what /proc says of a tracer.
-    wanted = [n for n in ("handler", "blocked-trap", "ignored-trap", "breakpoint", "exec", "threads", "fault", "fork", "vfork",
+    wanted = [n for n in ("handler", "blocked-trap", "ignored-trap", "breakpoint", "exec", "exec-thread", "threads", "fault", "fork", "vfork",
                           "killed") if n in names]
     assert len(wanted) >= 8, names
     for name in wanted:

@@ -315,6 +315,37 @@ static void interrupts_and_steps_do_not_disturb_each_other(void)
 	tally_tracee_free(t);
 }
 
+/* Through an exec by running, and stepped from there. */
+static void what_follows_an_exec_can_be_stepped(void)
+{
+	static const uint64_t none[6] = { 0 };
+	char text[GUEST_TEXT];
+	int before, file = capture_output(&before);
+	struct tally_tracee *t = launch("HAZARDS", "exec", 0);
+	struct tally_stop stop = { 0 };
+	int64_t result = 0;
+	unsigned char byte;
+	int steps = 0;
+
+	if (t && check(run_to(t, TALLY_RESUME_RUN, TALLY_STOP_EXEC, &stop))) {
+		check_int(tally_tracee_syscall(t, SYS_getpid, none, &result), -EINVAL);
+		check_int(go_on(t, TALLY_RESUME_STEP, 0, &stop), 0); /* the rest of the call */
+		check_int(stop.kind, TALLY_STOP_STEP);
+		check_int(stop.retired.instructions, 0);
+		check_int(tally_tracee_peek(t, stop.pc, &byte, 1), 0);
+		check_int(tally_tracee_syscall(t, SYS_getpid, none, &result), 0);
+		check_int(result, tally_tracee_pid(t));
+		for (; steps < 100000 && !guest_is_over(&stop); steps++)
+			if (!check_int(go_on(t, TALLY_RESUME_STEP, 0, &stop), 0))
+				break;
+	}
+	tally_tracee_free(t);
+	restore_output(file, before, text);
+	check_int(stop.kind, TALLY_STOP_EXITED);
+	check(steps > 100);
+	check_str(text, "another program\n");
+}
+
 /* Killed while it stands: whatever is called then, the end is told. */
 static void killed_at(uint32_t how, uint32_t kind, const char *hazard, uint32_t flags)
 {
@@ -587,6 +618,7 @@ int main(void)
 	tap_run(it_fits_into_a_loop_of_the_callers);
 	tap_run(a_running_one_is_seized_and_let_go);
 	tap_run(interrupts_and_steps_do_not_disturb_each_other);
+	tap_run(what_follows_an_exec_can_be_stepped);
 	tap_run(a_kill_at_any_stop_is_told);
 	tap_run(an_exec_by_another_thread_is_told);
 	tap_run(what_cannot_be_told_is_said);

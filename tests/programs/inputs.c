@@ -3,7 +3,6 @@
  * What makes two runs of a program differ, one at a time: `inputs NAME`. Each input comes in by ask_NAME(),
  * and use() is the first to look at it.
  */
-#include <asm/stat.h>
 #include <linux/fcntl.h>
 #include <linux/time.h>
 
@@ -149,6 +148,17 @@ GUEST_USED static void ask_sleep(void)
 	guest_say(taken[0] ? "slept\n" : "not slept\n");
 }
 
+GUEST_USED static void ask_child(void)
+{
+	const long child = guest_call(SYS_clone, 17 /* SIGCHLD */, 0, 0, 0, 0, 0);
+
+	if (child == 0) {
+		guest_say("child\n");
+		guest_call3(SYS_exit_group, 0, 0, 0);
+	}
+	guest_call(SYS_wait4, child, 0, 0, 0, 0, 0);
+}
+
 GUEST_USED static void ask_standard_input(void)
 {
 	long got;
@@ -166,13 +176,11 @@ static const struct {
 	const char *name;
 	void (*ask)(void);
 } inputs[] = {
-	{ "nothing", ask_nothing }, { "random", ask_random },
-	{ "time", ask_time },       { "pid", ask_pid },
-	{ "tsc", ask_tsc },         { "address", ask_address },
-	{ "file", ask_file },       { "forget", ask_and_forget },
-	{ "unseen", ask_unseen },   { "vector", ask_vector },
-	{ "raise", ask_raise },     { "timer", ask_timer },
-	{ "sleep", ask_sleep },     { "stdin", ask_standard_input },
+	{ "nothing", ask_nothing }, { "random", ask_random },     { "time", ask_time },
+	{ "pid", ask_pid },         { "tsc", ask_tsc },           { "address", ask_address },
+	{ "file", ask_file },       { "forget", ask_and_forget }, { "unseen", ask_unseen },
+	{ "vector", ask_vector },   { "raise", ask_raise },       { "timer", ask_timer },
+	{ "sleep", ask_sleep },     { "child", ask_child },       { "stdin", ask_standard_input },
 };
 
 int guest_main(int argc, char **argv)

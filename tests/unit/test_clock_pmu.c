@@ -9,6 +9,7 @@
 #include <linux/perf_event.h>
 #include <tally/attr.h>
 #include <tally/clock.h>
+#include <tally/selftest.h>
 
 #include "base/sys.h"
 #include "exact/tracee.h"
@@ -278,6 +279,50 @@ static void cpus_have_their_event(void)
 	check(uarch_of("AuthenticAMD-15-1-0", "cpu") == NULL);
 }
 
+static int open_tried(struct tally_clock **clock, const struct tally_selftest *tried,
+		      uint32_t ticks, struct tally_error *err)
+{
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.read_answer = 24;
+	return tally_clock_open_pmu(clock, &tracee, ticks, TALLY_OPTS(clock_pmu, .tried = tried),
+				    err);
+}
+
+/* What the self-test found is taken instead of the table's row. */
+static void what_was_tried_is_taken(void)
+{
+	struct tally_selftest tried = { .ticks = TALLY_TICKS_CONDITIONAL,
+					.attr = { .type = TALLY_TYPE_RAW, .config = 0x11c4 },
+					.min_period = 64 };
+	struct tally_clock *clock = NULL;
+	struct tally_error err;
+
+	require(open_tried(&clock, &tried, TALLY_TICKS_CONDITIONAL, &err) == 0);
+	check_u64(kernel.attr[0].config, 0x11c4);
+	check_u64(kernel.attr[1].config, 0x11c4);
+	check_u64(tally_clock_about(clock)->min_period, 64);
+	check(tally_clock_about(clock)->can & TALLY_CLOCK_FOLLOWS_STEPS);
+	tally_clock_free(clock);
+	/* Interrupts that were later than is known of the CPU widen the margin. */
+	tried.skids.max = 70000;
+	require(open_tried(&clock, &tried, TALLY_TICKS_CONDITIONAL, &err) == 0);
+	check_u64(tally_clock_about(clock)->margin, 140000);
+	tally_clock_free(clock);
+	/* With a quirk its steps do not follow from what they are. */
+	tried.quirks = TALLY_CLOCK_NO_LOOP;
+	require(open_tried(&clock, &tried, TALLY_TICKS_CONDITIONAL, &err) == 0);
+	check_int(tally_clock_about(clock)->quirks, TALLY_CLOCK_NO_LOOP);
+	check(!(tally_clock_about(clock)->can & TALLY_CLOCK_FOLLOWS_STEPS));
+	tally_clock_free(clock);
+	/* Nothing that counts this was found. */
+	check_int(open_tried(&clock, &tried, TALLY_TICKS_TAKEN, &err), -ENOTSUP);
+	check_has(err.text, "taken branches");
+	check_int(tally_clock_open_pmu(&clock, &tracee, TALLY_TICKS_CONDITIONAL,
+				       TALLY_OPTS(clock_pmu, .tried = &tried, .attr = &tried.attr),
+				       &err),
+		  -EINVAL);
+}
+
 int main(void)
 {
 	tap_run(two_events_are_opened);
@@ -286,5 +331,6 @@ int main(void)
 	tap_run(only_its_own_signals_are_owned);
 	tap_run(what_cannot_be_is_refused);
 	tap_run(cpus_have_their_event);
+	tap_run(what_was_tried_is_taken);
 	return tap_end();
 }

@@ -65,7 +65,7 @@ const struct tally_retired load_each[LOADS] = {
 	[LOAD_TAKEN] = { 2, 1, 1, 1 },  [LOAD_NEVER] = { 18, 9, 9, 1 },
 	[LOAD_MIXED] = { 7, 3, 3, 2 },  [LOAD_JUMPS] = { 6, 5, 1, 5 },
 	[LOAD_ATOMIC] = { 3, 1, 1, 1 }, [LOAD_SYSCALLS] = { 4, 1, 1, 1 },
-	[LOAD_LOOP] = { 1, 1, 1, 1 },   [LOAD_REP] = { 5, 1, 1, 1 },
+	[LOAD_LOOP] = { 2, 2, 2, 1 },   [LOAD_REP] = { 5, 1, 1, 1 },
 };
 
 static enum counts counts_of(uint64_t config)

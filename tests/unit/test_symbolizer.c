@@ -777,6 +777,27 @@ static void kept_programs_are_found_by_build_id(void)
 	fakeroot_remove(&root);
 }
 
+/* perf-archive takes ~/.debug to the machine of the report. */
+static void what_perf_keeps_is_found_by_build_id(void)
+{
+	struct tally_mapping map = library_mapping("/of/another/machine.so", an_id);
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	char path[128] = "/.debug/.build-id/ab/";
+	for (size_t i = 1; i < 20; i++)
+		snprintf(path + 19 + 2 * i, 3, "%02x", an_id[i]);
+	strcat(path, "/elf");
+	require(fakeroot_make(&root) && put_library(&root, path, an_id));
+	setenv("HOME", root.path, 1);
+
+	require(set_up(&f, NULL));
+	check_int(find_in_library(&f, &map, &frame), 1);
+	check_str(frame.function, "foo::bar");
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
 /* Two containers have a file of the same path each. */
 static void build_ids_of_one_process_are_its_own(void)
 {
@@ -843,6 +864,7 @@ int main(void)
 	tap_run(made_code_has_lines_where_a_jitdump_tells);
 	tap_run(kernel_code_that_comes_and_goes);
 	tap_run(kept_programs_are_found_by_build_id);
+	tap_run(what_perf_keeps_is_found_by_build_id);
 	tap_run(build_ids_of_one_process_are_its_own);
 	tap_run(bad_options_are_refused);
 	return tap_end();
