@@ -49,7 +49,7 @@ void dwarf_abbrevs_done(struct dwarf_abbrevs *a);
 static inline const struct dwarf_attr *dwarf_abbrev_attrs(const struct dwarf_abbrevs *a,
 							  const struct dwarf_abbrev *abbrev)
 {
-	return a->attrs.at + abbrev->first;
+	return a->attrs.at ? a->attrs.at + abbrev->first : NULL;
 }
 
 /* Goes behind a value. */

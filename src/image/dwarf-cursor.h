@@ -34,7 +34,8 @@ static inline const uint8_t *cursor_take(struct dwarf_cursor *c, uint64_t len)
 {
 	const uint8_t *at = c->at;
 
-	if (__builtin_expect(len > cursor_left(c), 0)) {
+	/* Even nothing cannot be added to NULL, which an empty one has. */
+	if (__builtin_expect(len > cursor_left(c) || !at, 0)) {
 		cursor_fail(c);
 		return NULL;
 	}
@@ -184,7 +185,7 @@ static inline bool cursor_unit(struct dwarf_cursor *c)
 		cursor_fail(c);
 	if (len > cursor_left(c))
 		cursor_fail(c);
-	else
+	else if (c->at)
 		c->end = c->at + len;
 	return is64;
 }
