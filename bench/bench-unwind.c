@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench-unwind FILE: unwinds the stack copies of a recording, once cold and then again and again. One
- * line: "cold_ns_a_frame warm_ns_a_frame frames_a_sample samples".
+ * bench-unwind FILE: unwinds the stack copies of a recording, once cold and then again and again.
+ * One line: "cold_ns_a_frame warm_ns_a_frame frames_a_sample samples".
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call frame information made by hand (DWARF 5, 6.4.1; LSB Core, 10.6.1), and an ELF file around it: code
- * at 0x1000, the stubs of .plt at 0x1400 and .eh_frame at 0x2000, in the file as in memory.
+ * Call frame information made by hand (DWARF 5, 6.4.1; LSB Core, 10.6.1), and an ELF file around
+ * it: code at 0x1000, the stubs of .plt at 0x1400 and .eh_frame at 0x2000, in the file as in
+ * memory.
  */
 #ifndef TESTS_FAKECFI_H
 #define TESTS_FAKECFI_H
@@ -77,7 +78,10 @@ static inline void fakecfi_function(struct fakecfi *c, size_t common, uint32_t c
 	fakecfi_close_(c, start);
 }
 
-/* The file; its length. `code` is what stands at the code's start. `section` is ".eh_frame", or another. */
+/*
+ * The file; its length. `code` is what stands at the code's start. `section` is ".eh_frame", or
+ * another.
+ */
 static inline size_t fakecfi_elf(uint8_t out[FAKECFI_ROOM], uint16_t machine, const char *section,
 				 const void *frame, size_t frame_len, const void *code,
 				 size_t code_len)

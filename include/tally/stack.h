@@ -5,8 +5,8 @@
  *	tally_stack_process(pid, NULL, print_thread, NULL, &err);
  *
  * All threads are stopped with ptrace(2) (PTRACE_SEIZE, PTRACE_INTERRUPT) while their stacks are
- * unwound, some 100 us a thread and the reading of unwind tables before the first; names are looked for
- * when they run again. What the process sees of it is told in freeze.h.
+ * unwound, some 100 us a thread and the reading of unwind tables before the first; names are looked
+ * for when they run again. What the process sees of it is told in freeze.h.
  */
 #ifndef TALLY_STACK_H
 #define TALLY_STACK_H
@@ -39,10 +39,10 @@ struct tally_stack_thread {
 };
 
 /*
- * Calls `fn` for each thread, by ascending tid; a non-zero answer ends it and is returned. A thread that
- * cannot be stopped is told with its trouble. Errors: -ESRCH: there is no such process or thread;
- * -EPERM: ptrace(2) is refused for all; -EOPNOTSUPP: stacks of this machine cannot be unwound; -EINVAL,
- * -E2BIG: bad options; -ENOMEM. Linux 3.4. Since: 0.1
+ * Calls `fn` for each thread, by ascending tid; a non-zero answer ends it and is returned. A thread
+ * that cannot be stopped is told with its trouble. Errors: -ESRCH: there is no such process or
+ * thread; -EPERM: ptrace(2) is refused for all; -EOPNOTSUPP: stacks of this machine cannot be
+ * unwound; -EINVAL, -E2BIG: bad options; -ENOMEM. Linux 3.4. Since: 0.1
  */
 TALLY_API int tally_stack_process(int32_t pid, const struct tally_stack_opts *opts,
 				  int (*fn)(const struct tally_stack_thread *thread, void *arg),

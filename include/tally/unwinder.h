@@ -2,15 +2,15 @@
 /*
  * tally_unwinder: from the registers of a thread and its stack to its callers.
  *
- * It follows what compilers write into .eh_frame and .debug_frame, of x86-64 and arm64 programs; where
- * a module has none, frame pointers. Modules are those that a tally_maps knows, so copies of a stack in
- * a recording (REGS_USER, STACK_USER) and living threads are unwound alike.
+ * It follows what compilers write into .eh_frame and .debug_frame, of x86-64 and arm64 programs;
+ * where a module has none, frame pointers. Modules are those that a tally_maps knows, so copies of
+ * a stack in a recording (REGS_USER, STACK_USER) and living threads are unwound alike.
  *
  *	tally_unwinder_new(&unwinder, maps, NULL, &err);
  *	tally_unwinder_sample(unwinder, &record, addresses, 512, &how);
  *
- * After the first pass over a place in a program a frame costs some tens of nanoseconds, and nothing
- * is allocated. One thread at a time may use an unwinder.
+ * After the first pass over a place in a program a frame costs some tens of nanoseconds, and
+ * nothing is allocated. One thread at a time may use an unwinder.
  */
 #ifndef TALLY_UNWINDER_H
 #define TALLY_UNWINDER_H
@@ -44,8 +44,8 @@ TALLY_API void tally_unwinder_free(struct tally_unwinder *unwinder);
 
 /*
  * A build-id for a path, of process `pid` or, where that is negative, of all, as
- * tally_symbolizer_build_id(): a file with another one is not used. To be called before an address in it
- * is met. Errors: -ENOMEM. Since: 0.1
+ * tally_symbolizer_build_id(): a file with another one is not used. To be called before an address
+ * in it is met. Errors: -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_unwinder_build_id(struct tally_unwinder *unwinder, int32_t pid,
 				      const char *path, const uint8_t *build_id,
@@ -78,13 +78,15 @@ struct tally_unwound {
 	uint32_t frames; /* addresses that were written */
 	uint32_t end;    /* enum tally_unwind_end */
 	/*
-	 * Of BROKEN the module that lacks rules, for tally_unwinder_module(); UINT32_MAX: it is mapped
-	 * nowhere, or memory made no sense.
+	 * Of BROKEN the module that lacks rules, for tally_unwinder_module(); UINT32_MAX: it is
+	 * mapped nowhere, or memory made no sense.
 	 */
 	uint32_t module;
 	uint32_t reserved;
-	/* Of CUT: bytes from the stack pointer to the end of that stack, where its mapping is known; a
-	 * copy of so many would do. 0: unknown. */
+	/*
+	 * Of CUT: bytes from the stack pointer to the end of that stack, where its mapping is
+	 * known; a copy of so many would do. 0: unknown.
+	 */
 	uint64_t stack_bytes;
 };
 
@@ -98,9 +100,9 @@ TALLY_API int tally_unwinder_walk(struct tally_unwinder *unwinder,
 				  uint32_t room, struct tally_unwound *out);
 
 /*
- * The same for a SAMPLE with REGS_USER and, as far as it goes, STACK_USER. Returns 1; 0 when it carries no
- * registers. Errors:
- * -EBADMSG: registers of a 32-bit program, or of another byte order; as tally_unwinder_walk(). Since: 0.1
+ * The same for a SAMPLE with REGS_USER and, as far as it goes, STACK_USER. Returns 1; 0 when it
+ * carries no registers. Errors: -EBADMSG: registers of a 32-bit program, or of another byte order;
+ * as tally_unwinder_walk(). Since: 0.1
  */
 TALLY_API int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,
 				    uint64_t *addresses, uint32_t room, struct tally_unwound *out);

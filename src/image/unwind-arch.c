@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The architectures: registers by their DWARF numbers (System V psABI of x86-64, figure 3.36; AADWARF64,
- * 4.1), and the signal frames of the kernel's uapi/asm/ucontext.h and sigcontext.h.
+ * The architectures: registers by their DWARF numbers (System V psABI of x86-64, figure 3.36;
+ * AADWARF64, 4.1), and the signal frames of the kernel's uapi/asm/ucontext.h and sigcontext.h.
  */
 #include <elf.h>
 #include <string.h>
@@ -24,7 +24,9 @@ enum {
 	X86_RIP = 16,
 };
 
-/* At its return to the trampoline the stack pointer is at the ucontext; registers are 40 bytes in. */
+/*
+ * At its return to the trampoline the stack pointer is at the ucontext; registers are 40 bytes in.
+ */
 #define X86_CONTEXT 40
 
 static const struct unwind_rule x86_context[] = {

@@ -5,7 +5,10 @@
 
 #include "image/unwind-rules.h"
 
-/* Code that a signal handler returns to, where no table tells of it, and what it finds on the stack. */
+/*
+ * Code that a signal handler returns to, where no table tells of it, and what it finds on the
+ * stack.
+ */
 #define UNWIND_TRAMPOLINE_BYTES 16
 
 struct unwind_arch {

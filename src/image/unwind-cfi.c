@@ -62,7 +62,10 @@ static struct dwarf_cursor from(const struct cfi_section *s, size_t offset)
 	return (struct dwarf_cursor){ .at = s->bytes + offset, .end = s->bytes + s->len };
 }
 
-/* Reads the length at `offset`, and leaves the cursor at the entry's bytes. False: there is no entry. */
+/*
+ * Reads the length at `offset`, and leaves the cursor at the entry's bytes. False: there is no
+ * entry.
+ */
 static bool entry_open(const struct cfi_section *s, size_t offset, struct entry *out)
 {
 	if (offset >= s->len)

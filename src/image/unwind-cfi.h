@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call frame information: what .eh_frame and .debug_frame are made of (DWARF 5, 6.4; LSB Core, 10.6).
- * Everything in it may be a lie: each read is checked, and a program takes time in proportion to its
- * bytes. 64-bit, little-endian targets only.
+ * Call frame information: what .eh_frame and .debug_frame are made of (DWARF 5, 6.4; LSB Core,
+ * 10.6). Everything in it may be a lie: each read is checked, and a program takes time in
+ * proportion to its bytes. 64-bit, little-endian targets only.
  */
 #ifndef IMAGE_UNWIND_CFI_H
 #define IMAGE_UNWIND_CFI_H
@@ -45,7 +45,9 @@ size_t cfi_next(const struct cfi_section *section, size_t offset);
 /* Reads the entry at `offset`. 1: a function; 0: something else; -EBADMSG: it is broken. */
 int cfi_function_read(struct cfi_function *out, const struct cfi_section *section, size_t offset);
 
-/* A pointer of .eh_frame_hdr or .eh_frame at `*offset`, which is moved behind it. -EBADMSG: none. */
+/*
+ * A pointer of .eh_frame_hdr or .eh_frame at `*offset`, which is moved behind it. -EBADMSG: none.
+ */
 int cfi_pointer(const struct cfi_section *section, size_t *offset, uint8_t encoding, uint64_t base,
 		uint64_t *out);
 
@@ -61,7 +63,9 @@ int cfi_pointer(const struct cfi_section *section, size_t *offset, uint8_t encod
 /* Takes the rules that hold from `start` on; a negative answer ends the run. */
 typedef int cfi_row_fn(void *arg, uint64_t start, const struct cfi_state *state);
 
-/* Runs the function's program: rows in ascending order. -EBADMSG: it is broken; or `row`'s answer. */
+/*
+ * Runs the function's program: rows in ascending order. -EBADMSG: it is broken; or `row`'s answer.
+ */
 int cfi_run(const struct cfi_section *section, const struct cfi_function *f, cfi_row_fn *row,
 	    void *arg);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sections with unwind tables of an ELF file: .eh_frame with its index, which every program has,
- * and .debug_frame, which Go and some assembler code have instead. A file without section headers has
- * .eh_frame_hdr as a segment, which tells where .eh_frame begins.
+ * The sections with unwind tables of an ELF file: .eh_frame with its index, which every program
+ * has, and .debug_frame, which Go and some assembler code have instead. A file without section
+ * headers has .eh_frame_hdr as a segment, which tells where .eh_frame begins.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -90,8 +90,8 @@ static uint32_t module_of_file(struct unwind_modules *m, int32_t pid,
 }
 
 /*
- * Whether the code at this place of the file is what signal handlers return to: at its start, where the
- * address before that is looked up, inside it, or right behind it, in the system call.
+ * Whether the code at this place of the file is what signal handlers return to: at its start, where
+ * the address before that is looked up, inside it, or right behind it, in the system call.
  */
 static bool is_trampoline(struct unwind_modules *m, const struct unwind_arch *arch, int32_t pid,
 			  const struct tally_mapping *map, uint64_t offset)

@@ -27,8 +27,8 @@ struct unwind_modules {
 };
 
 /*
- * The rules at an address in mapping number `mapping`, which is `map`, of process `pid`; NULL: none are
- * known. -ENOMEM.
+ * The rules at an address in mapping number `mapping`, which is `map`, of process `pid`; NULL: none
+ * are known. -ENOMEM.
  */
 int unwind_modules_rules(struct unwind_modules *m, const struct unwind_arch *arch, int32_t pid,
 			 uint32_t mapping, const struct tally_mapping *map, uint64_t address,

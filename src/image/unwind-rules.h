@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a function's caller is found from a place in it: where the call frame address (CFA) is, and
- * where each register of the caller is kept. Registers are numbered as the architecture's DWARF does;
- * 32 is the program counter of arm64, which has no number of its own there.
+ * where each register of the caller is kept. Registers are numbered as the architecture's DWARF
+ * does; 32 is the program counter of arm64, which has no number of its own there.
  */
 #ifndef IMAGE_UNWIND_RULES_H
 #define IMAGE_UNWIND_RULES_H

@@ -160,7 +160,9 @@ static int add_row(void *arg, uint64_t start, const struct cfi_state *state)
 	struct flattening *f = arg;
 	struct unwind_table *t = f->table;
 
-	/* A row takes a byte of program at least, so that more come from entries that overlap only. */
+	/*
+	 * A row takes a byte of program at least, so that more come from entries that overlap only.
+	 */
 	if (t->rows.count >= f->most_rows)
 		return -EBADMSG;
 	make_rules(f, state);

@@ -2,7 +2,8 @@
 /*
  * The unwind tables of one ELF file. Where functions begin is known from .eh_frame_hdr or by a walk
  * through the entries; a function's program is run when an address in it is first asked for, and
- * leaves rows (address, rules), of which equal rules are one. A look-up is two binary searches then.
+ * leaves rows (address, rules), of which equal rules are one. A look-up is two binary searches
+ * then.
  */
 #ifndef IMAGE_UNWIND_TABLE_H
 #define IMAGE_UNWIND_TABLE_H
@@ -69,7 +70,9 @@ int unwind_table_read(struct unwind_table *t, int fd);
 /* The same of sections that are in memory already; for tests. `header` may be empty. */
 int unwind_table_index(struct unwind_part *part, const struct cfi_section *header);
 
-/* The rules at an address of the linker's; NULL: none are known. -ENOMEM is told through `*error`. */
+/*
+ * The rules at an address of the linker's; NULL: none are known. -ENOMEM is told through `*error`.
+ */
 const struct unwind_rules *unwind_table_find(struct unwind_table *t, uint64_t address, int *error);
 
 /* Which stubs an address is in; NULL: none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Frame by frame from a thread's registers to where it began. The rules at an address of a mapping
- * never change, so they are kept in a table by these two; and which mapping it is, as long as nothing
- * is mapped anew. After the first time a frame costs one look-up and a few loads.
+ * never change, so they are kept in a table by these two; and which mapping it is, as long as
+ * nothing is mapped anew. After the first time a frame costs one look-up and a few loads.
  */
 #include <errno.h>
 #include <limits.h>
@@ -270,8 +270,10 @@ static bool is_code(struct walk *w, uint64_t address)
 	return maps_locate(w->u->maps, w->start->pid, w->start->time, address) > 0;
 }
 
-/* Where no table tells of the place: as code that keeps a frame pointer, of which the psABI says that
- * it is 0 in the outermost frame. */
+/*
+ * Where no table tells of the place: as code that keeps a frame pointer, of which the psABI says
+ * that it is 0 in the outermost frame.
+ */
 static enum step step_by_frame_pointer(struct walk *w)
 {
 	const struct unwind_arch *arch = w->u->arch;
@@ -344,8 +346,10 @@ static uint64_t stack_bytes(struct walk *w)
 	return map.end - from;
 }
 
-/* Memory is missing: either the copy was too short, or the walk has gone astray. The copy of a signal
- * handler's own stack never holds what it interrupted. */
+/*
+ * Memory is missing: either the copy was too short, or the walk has gone astray. The copy of a
+ * signal handler's own stack never holds what it interrupted.
+ */
 static bool is_cut(const struct walk *w)
 {
 	const struct unwind_memory *m = &w->memory;
@@ -398,8 +402,8 @@ static int walk(struct walk *w, uint64_t *addresses, uint32_t room)
 }
 
 /*
- * A copy comes from a ring or a file, and is in no near cache: what is waited for, line by line, is most
- * of a walk. The frames of a usual stack are in its first kilobytes.
+ * A copy comes from a ring or a file, and is in no near cache: what is waited for, line by line, is
+ * most of a walk. The frames of a usual stack are in its first kilobytes.
  */
 static void fetch(const struct tally_unwind_start *start)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping threads and walking up their stacks while they stand still. Memory is read by pages, which
- * are kept: nobody writes meanwhile.
+ * Stopping threads and walking up their stacks while they stand still. Memory is read by pages,
+ * which are kept: nobody writes meanwhile.
  */
 #include <elf.h>
 #include <errno.h>
@@ -123,7 +123,9 @@ static unsigned look(struct hold *h)
 		int r = sys()->waitid(P_PID, (id_t)t->tid, &info, WSTOPPED | __WALL | WNOHANG);
 		if (r == 0 && info.si_pid) {
 			t->stopped = true;
-			/* Stops by the interrupt and by job control have an event above the signal. */
+			/*
+			 * Stops by the interrupt and by job control have an event above the signal.
+			 */
 			t->signal = info.si_status >> 8 ? 0 : info.si_status;
 		} else if (r < 0 && r != -EINTR) {
 			t->seized = false; /* it has ended */

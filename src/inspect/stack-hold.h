@@ -24,8 +24,8 @@ struct hold {
 };
 
 /*
- * Stops all threads of the list, unwinds them and lets them go. By a thread of its own, whose end lets go
- * what does not stop. -ENOMEM, -EAGAIN.
+ * Stops all threads of the list, unwinds them and lets them go. By a thread of its own, whose end
+ * lets go what does not stop. -ENOMEM, -EAGAIN.
  */
 int hold_and_unwind(struct hold *hold);
 

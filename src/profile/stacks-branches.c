@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callchains from call-stack branch records (LBR): the CPU drops a call's branch when it returns, so what
- * is left are the calls that have not. It keeps some thirty; of a deeper stack the outer calls are those
- * that the thread's sample before had at the same place, for as long as both agree.
+ * Callchains from call-stack branch records (LBR): the CPU drops a call's branch when it returns,
+ * so what is left are the calls that have not. It keeps some thirty; of a deeper stack the outer
+ * calls are those that the thread's sample before had at the same place, for as long as both agree.
  */
 #include <errno.h>
 #include <stdlib.h>

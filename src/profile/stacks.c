@@ -68,8 +68,8 @@ static int add_deferred(struct stacks *s, const struct tally_record *rec, uint64
 /* ---- the parts of a chain ---- */
 
 /*
- * Its entries, with what was deferred; `user` tells where its part in user mode begins, SIZE_MAX: it has
- * none. A second mark of user mode at the end says that the stack went on.
+ * Its entries, with what was deferred; `user` tells where its part in user mode begins, SIZE_MAX:
+ * it has none. A second mark of user mode at the end says that the stack went on.
  */
 static int take_chain(struct stacks *s, const struct tally_record *rec, size_t *user,
 		      enum stack_end *end)
@@ -97,9 +97,9 @@ static int take_chain(struct stacks *s, const struct tally_record *rec, size_t *
 }
 
 /*
- * What frame pointers tell behind what registers and a short copy told, which has the leaf's caller even
- * where the leaf keeps no frame pointer. `old` begins with the leaf, as `found` does; how many of `found`
- * stay, and from which of `old` on it goes on.
+ * What frame pointers tell behind what registers and a short copy told, which has the leaf's caller
+ * even where the leaf keeps no frame pointer. `old` begins with the leaf, as `found` does; how many
+ * of `found` stay, and from which of `old` on it goes on.
  */
 static void find_joint(const uint64_t *old, size_t old_count, const uint64_t *found,
 		       size_t *found_count, size_t *from)
@@ -154,7 +154,9 @@ static int unwind(struct stacks *s, const struct tally_record *rec, size_t user,
 	};
 	struct tally_unwound how;
 
-	/* What ends in a second mark was unwound before; without a stack there is a chain to mend. */
+	/*
+	 * What ends in a second mark was unwound before; without a stack there is a chain to mend.
+	 */
 	if (!s->unwinder || *end == STACK_CUT || (!rec->sample.stack && user >= s->chain.count))
 		return 0;
 	if (!vec_reserve(&s->frames, MOST_FRAMES))
@@ -208,7 +210,9 @@ int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *
 		return r;
 	rec->sample.chain = s->chain.at;
 	rec->sample.chain_len = s->chain.count;
-	/* These are in this machine's byte order; what else is borrowed stays in the recording's. */
+	/*
+	 * These are in this machine's byte order; what else is borrowed stays in the recording's.
+	 */
 	if (rec->swapped)
 		for (size_t i = 0; i < s->chain.count; i++)
 			s->chain.at[i] = __builtin_bswap64(s->chain.at[i]);

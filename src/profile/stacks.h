@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole callchain of a sample, whatever it was recorded by: a copy of the stack is unwound, a chain by
- * frame pointers gets the leaf's caller where registers tell it, the part that the kernel deferred to the
- * return to user mode is joined, call-stack branches are taken as the calls that they are.
+ * The whole callchain of a sample, whatever it was recorded by: a copy of the stack is unwound, a
+ * chain by frame pointers gets the leaf's caller where registers tell it, the part that the kernel
+ * deferred to the return to user mode is joined, call-stack branches are taken as the calls that
+ * they are.
  */
 #ifndef PROFILE_STACKS_H
 #define PROFILE_STACKS_H
@@ -51,9 +52,9 @@ struct stacks {
 int stacks_defer(struct stacks *s, const struct tally_record *rec);
 
 /*
- * Gives the sample its whole callchain, which is borrowed until the next call, and tells how it ends.
- * `*wanted` is how long a copy of the stack would have had to be, of one that is CUT; 0: unknown.
- * -ENOMEM.
+ * Gives the sample its whole callchain, which is borrowed until the next call, and tells how it
+ * ends. `*wanted` is how long a copy of the stack would have had to be, of one that is CUT; 0:
+ * unknown. -ENOMEM.
  */
 int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *end,
 		    uint64_t *wanted);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Do frame pointers find whole stacks here? A process is sampled for a moment with both, the chain by
- * frame pointers and a copy of the stack, which its unwind tables are followed through: where the two
- * agree, frame pointers did it.
+ * Do frame pointers find whole stacks here? A process is sampled for a moment with both, the chain
+ * by frame pointers and a copy of the stack, which its unwind tables are followed through: where
+ * the two agree, frame pointers did it.
  */
 #include <errno.h>
 #include <regex.h>
@@ -132,8 +132,8 @@ static bool has_all(const struct tally_record *rec, const uint64_t *frames, uint
 }
 
 /*
- * The leaf's caller may be missing, where the leaf's own frame is not there yet. Of a stack that is cut
- * there are no frames of start code.
+ * The leaf's caller may be missing, where the leaf's own frame is not there yet. Of a stack that is
+ * cut there are no frames of start code.
  */
 static bool is_whole(const struct tally_record *rec, const uint64_t *frames,
 		     const struct tally_unwound *how)

@@ -130,7 +130,10 @@ int unwinding_see(struct unwinding *u, const struct iovec *spans, int count,
 	return begin_anew(u, err);
 }
 
-/* The mappings of a process that runs, when they were forgotten. One that is gone has none. -ENOMEM. */
+/*
+ * The mappings of a process that runs, when they were forgotten. One that is gone has none.
+ * -ENOMEM.
+ */
 static int ask(struct unwinding *u, const struct tally_record *rec)
 {
 	uint32_t *asked = map64_at(&u->asked, (uint32_t)rec->id.pid);

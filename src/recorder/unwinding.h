@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwinding while recording: a sample with a copy of its stack becomes one with a callchain, which is a
- * thirtieth as long. Every other record passes as the kernel wrote it.
+ * Unwinding while recording: a sample with a copy of its stack becomes one with a callchain, which
+ * is a thirtieth as long. Every other record passes as the kernel wrote it.
  *
- * A sample whose stack is whole has its callchain, registers of abi 0 and no stack. One whose copy was
- * too short ends in a second mark of user mode, which says that there was more, and keeps its registers,
- * from which a reader knows how long a copy would have been long enough. One that could not be unwound
- * stays as it was.
+ * A sample whose stack is whole has its callchain, registers of abi 0 and no stack. One whose copy
+ * was too short ends in a second mark of user mode, which says that there was more, and keeps its
+ * registers, from which a reader knows how long a copy would have been long enough. One that could
+ * not be unwound stays as it was.
  */
 #ifndef RECORDER_UNWINDING_H
 #define RECORDER_UNWINDING_H
@@ -31,8 +31,8 @@ struct unwinding {
 	size_t len;
 	struct tally_stacks stacks; /* what came of them */
 	/*
-	 * Mappings of a machine that starts programs all day would fill memory: after so many records all
-	 * is forgotten, and of who still runs /proc tells when its next sample comes.
+	 * Mappings of a machine that starts programs all day would fill memory: after so many
+	 * records all is forgotten, and of who still runs /proc tells when its next sample comes.
 	 */
 	uint64_t seen;
 	bool forgot;
@@ -52,8 +52,8 @@ int unwinding_see(struct unwinding *u, const struct iovec *spans, int count,
 		  struct tally_error *err);
 
 /*
- * Passes a ring's records on, in portions, and of bytes that are no record the first few, for the sink
- * to refuse. Allocates only for what is new of modules.
+ * Passes a ring's records on, in portions, and of bytes that are no record the first few, for the
+ * sink to refuse. Allocates only for what is new of modules.
  */
 int unwinding_pass(struct unwinding *u, const struct iovec *spans, int count, unwinding_sink *sink,
 		   void *arg, struct tally_error *err);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unwinder on a program whose unwind tables, registers and stack are the input's. It ends, within the
- * room for addresses, and what it answers is one of the four ends.
+ * The unwinder on a program whose unwind tables, registers and stack are the input's. It ends,
+ * within the room for addresses, and what it answers is one of the four ends.
  *
- * The first byte chooses the machine, the second how many of the 33 registers are the input's, whose words
- * follow; two bytes tell the length of the stack, which follows; the rest is .eh_frame.
+ * The first byte chooses the machine, the second how many of the 33 registers are the input's,
+ * whose words follow; two bytes tell the length of the stack, which follows; the rest is .eh_frame.
  */
 #include <errno.h>
 #include <string.h>

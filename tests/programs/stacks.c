@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program with stacks that are hard to unwind: deep recursion, signal handlers on stacks of their own
- * and on the thread's, memory from alloca, a leaf, calls through the PLT, and threads.
+ * A program with stacks that are hard to unwind: deep recursion, signal handlers on stacks of their
+ * own and on the thread's, memory from alloca, a leaf, calls through the PLT, and threads.
  *
  *	stacks SECONDS
  */

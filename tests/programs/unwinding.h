@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frame of programs that unwind the samples of a recording, each with another unwinder, and print
- * "tid time address,address,..." for each, innermost first. So their answers can be compared.
+ * The frame of programs that unwind the samples of a recording, each with another unwinder, and
+ * print "tid time address,address,..." for each, innermost first. So their answers can be compared.
  */
 #ifndef PROGRAMS_UNWINDING_H
 #define PROGRAMS_UNWINDING_H

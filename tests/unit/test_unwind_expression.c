@@ -7,7 +7,10 @@
 
 static const uint64_t memory[] = { 0x1122334455667788, 0xfedcba9876543210 };
 
-/* Evaluates the operations; false: refused. Register 7 is 0x1000, register 3 is 5; the others are lost. */
+/*
+ * Evaluates the operations; false: refused. Register 7 is 0x1000, register 3 is 5; the others are
+ * lost.
+ */
 static bool evaluate(const uint8_t *operations, size_t len, const uint64_t *cfa, uint64_t *out)
 {
 	uint8_t bytes[64] = { (uint8_t)len };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwinding of x86-64 and arm64 stacks, each of a program whose unwind tables are made by hand and of a
- * stack that is written as the manuals say that such code leaves it. What is right follows from them:
- * the psABI of x86-64 and the DWARF register numbers of both.
+ * Unwinding of x86-64 and arm64 stacks, each of a program whose unwind tables are made by hand and
+ * of a stack that is written as the manuals say that such code leaves it. What is right follows
+ * from them: the psABI of x86-64 and the DWARF register numbers of both.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -143,13 +143,17 @@ static void check_frames(uint32_t ends, size_t count, const uint64_t *frames)
 	check_frames(end, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t), \
 		     (const uint64_t[]){ __VA_ARGS__ })
 
-/* The CIE of compilers for x86-64: the return address is register 16, at CFA - 8; CFA is RSP + 8. */
+/*
+ * The CIE of compilers for x86-64: the return address is register 16, at CFA - 8; CFA is RSP + 8.
+ */
 static size_t x86_common(void)
 {
 	return fakecfi_common(&t.cfi, 0, 1, -8, 16, BYTES(DEF_CFA(7, 8), OFFSET(16, 1)));
 }
 
-/* Three functions: 0x00 pushes RBX at 0x01; 0x40 has a frame pointer; 0x80 is where threads begin. */
+/*
+ * Three functions: 0x00 pushes RBX at 0x01; 0x40 has a frame pointer; 0x80 is where threads begin.
+ */
 static void x86_program(void)
 {
 	size_t common = x86_common();
@@ -169,7 +173,10 @@ static void x86_rows_hold_from_their_place_on(void)
 	begin();
 	x86_program();
 	load("x86_64", ".eh_frame");
-	/* At its first instruction the return address is on top; the caller has a frame at STACK + 0x40. */
+	/*
+	 * At its first instruction the return address is on top; the caller has a frame at STACK +
+	 * 0x40.
+	 */
 	set(X86_IP, CODE);
 	set(X86_SP, STACK);
 	set(X86_BP, STACK + 0x40);
@@ -220,8 +227,10 @@ static void x86_a_return_address_belongs_to_the_call_before_it(void)
 	load("x86_64", ".eh_frame");
 	set(X86_IP, CODE);
 	set(X86_SP, STACK);
-	/* In the first function's last row CFA is RSP + 8; in the second's first it would be, too: so take
-	 * the second's end, where CFA is RBP + 16, and the third's start. */
+	/*
+	 * In the first function's last row CFA is RSP + 8; in the second's first it would be, too:
+	 * so take the second's end, where CFA is RBP + 16, and the third's start.
+	 */
 	set(X86_BP, STACK + 0x40);
 	word(0, CODE + 0x80);
 	word(0x48, CODE + 0x90);
@@ -252,7 +261,10 @@ static void x86_a_short_copy_is_cut(void)
 	end();
 }
 
-/* The stub of a lazy PLT: DW_CFA_def_cfa_expression as linkers write it, CFA = RSP + 8 + 8 * ((RIP & 15) >= 11). */
+/*
+ * The stub of a lazy PLT: DW_CFA_def_cfa_expression as linkers write it, CFA = RSP + 8 + 8 * ((RIP
+ * & 15) >= 11).
+ */
 static void x86_expressions_are_evaluated(void)
 {
 	begin();
@@ -335,7 +347,10 @@ static void x86_frame_pointers_lead_on_without_tables(void)
 	word(0x68, CODE + 0x90);
 	check_int(walk(4096), 0);
 	CHECK(TALLY_UNWIND_WHOLE, 0x10010, 0x10020, CODE + 0x90);
-	/* A frame pointer of 0 is where the thread began; one that leads down, or into nothing, is none. */
+	/*
+	 * A frame pointer of 0 is where the thread began; one that leads down, or into nothing, is
+	 * none.
+	 */
 	word(0x60, 0);
 	word(0x68, 0x10030);
 	check_int(walk(4096), 0);
@@ -350,8 +365,10 @@ static void x86_frame_pointers_lead_on_without_tables(void)
 	end();
 }
 
-/* rt_sigframe: the handler returns to `mov $15, %rax; syscall`, the ucontext is on top then, and its
- * registers are 40 bytes in: r8 ... r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip. */
+/*
+ * rt_sigframe: the handler returns to `mov $15, %rax; syscall`, the ucontext is on top then, and
+ * its registers are 40 bytes in: r8 ... r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+ */
 static void x86_signal_frames_without_tables_are_known(void)
 {
 	static const uint8_t trampoline[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
@@ -389,16 +406,16 @@ static void x86_signal_frames_without_tables_are_known(void)
 
 static void x86_debug_frame_is_read_too(void)
 {
+	/*
+	 * CIE: length 20, id, version 4, "", address 8, segment 0, 1, -8, 16; CFA RSP + 8, RA at
+	 * CFA - 8. FDE: length 28, CIE at 0, 0x1000, 0x40. FDE: 0x1080, 0x40, undefined 16.
+	 */
 	static const uint8_t entries[] = {
-		/* CIE: length 20, id, version 4, "", address 8, segment 0, 1, -8, 16; CFA RSP + 8, RA at CFA - 8 */
-		20, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 4, 0, 8, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1,
-		0, 0, 0, 0,
-		/* FDE: length 28, CIE at 0, 0x1000, 0x40 */
-		28, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-		0, 0, 0, 0, 0, 0,
-		/* FDE: 0x1080, 0x40, undefined 16 */
-		28, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x10, 0, 0, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 7,
-		16, 0, 0, 0, 0, 0, 0
+		20,   0, 0,  0, 0xff, 0xff, 0xff, 0xff, 4, 0,  8,    0,    1, 0x78, 16, 0x0c, 7, 8,
+		0x90, 1, 0,  0, 0,    0,    28,   0,    0, 0,  0,    0,    0, 0,    0,  0x10, 0, 0,
+		0,    0, 0,  0, 0x40, 0,    0,    0,    0, 0,  0,    0,    0, 0,    0,  0,    0, 0,
+		0,    0, 28, 0, 0,    0,    0,    0,    0, 0,  0x80, 0x10, 0, 0,    0,  0,    0, 0,
+		0x40, 0, 0,  0, 0,    0,    0,    0,    7, 16, 0,    0,    0, 0,    0,  0,
 	};
 
 	begin();

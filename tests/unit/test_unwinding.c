@@ -122,7 +122,9 @@ static void add(struct buf *b, const struct tally_layout *layout, const struct t
 	buf_add(b, bytes, n > 0 ? (size_t)n : 0);
 }
 
-/* A sample of event `event` whose stack the unwinder answers as `which`; abi 0: a kernel thread's. */
+/*
+ * A sample of event `event` whose stack the unwinder answers as `which`; abi 0: a kernel thread's.
+ */
 static void add_sample(struct buf *b, unsigned event, uint64_t which, uint64_t abi)
 {
 	static const uint64_t kernel[] = { TALLY_CONTEXT_KERNEL, 0xffffffff81000000 };
