@@ -36,7 +36,11 @@ enum tally_same_condition {
 	TALLY_SAME_ASLR = 1u << 0, /* addresses are not randomised */
 	/* AT_RANDOM, getrandom(2), RDRAND, RDSEED and RNDR give numbers of a fixed sequence. */
 	TALLY_SAME_RANDOM = 1u << 1,
-	TALLY_SAME_PID = 1u << 2, /* each run is in a pid namespace of its own: CAP_SYS_ADMIN */
+	/*
+	 * Each run is in a pid namespace of its own: CAP_SYS_ADMIN. Without it the program is told the
+	 * first run's numbers of its own threads, and the condition counts as not fixed.
+	 */
+	TALLY_SAME_PID = 1u << 2,
 	/*
 	 * Clocks that are read by system calls go by ticks, a nanosecond each, from the time of the
 	 * start on; the time of sleeps is added.
@@ -48,7 +52,8 @@ enum tally_same_condition {
 	TALLY_SAME_CPU = 1u << 6, /* all on one CPU: CPUID, getcpu(2), rseq(2) tell the same */
 	/*
 	 * What is read from the descriptors that the command was started with is read once, and what
-	 * is written to them is written once, by the first run; the others get the same answers.
+	 * is written to them is written once, by the first run; the others get the same answers, and
+	 * their children have /dev/null there.
 	 */
 	TALLY_SAME_IO = 1u << 7,
 };

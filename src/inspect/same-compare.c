@@ -201,7 +201,7 @@ static bool was_input(const struct tally_same *same, const struct same_run *run,
 
 static bool peek_byte(const struct same_run *run, uint64_t address, uint8_t *byte)
 {
-	return tally_tracee_peek(run->threads.at[0]->tracee, address, byte, 1) == 0;
+	return tally_tracee_peek(same_turn_any(run), address, byte, 1) == 0;
 }
 
 /* Where a run stands that has not just executed what makes the difference. */

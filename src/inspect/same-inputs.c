@@ -120,7 +120,7 @@ static char *name_of_file(const struct tally_same *same, struct same_run *run,
 			  const struct same_input *input)
 {
 	char path[64], target[256], *text;
-	int32_t pid = tally_tracee_pid(run->threads.at[0]->tracee);
+	int32_t pid = tally_tracee_tid(same_turn_any(run));
 
 	if (input->kind != SAME_INPUT_CALL || !(same_call((long)input->number)->flags & SAME_ON_FD))
 		return NULL;

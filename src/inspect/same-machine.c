@@ -5,6 +5,7 @@
  * registers in AArch64" (MRS of CNTVCT_EL0, CNTVCTSS_EL0, RNDR, RNDRRS).
  */
 #include <elf.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -41,6 +42,15 @@ enum {
 #define X86_CARRY        1u
 #define X86_STATUS_FLAGS 0x8d5u /* CF, PF, AF, ZF, SF, OF */
 #define ARM64_NZCV       0xf0000000u
+
+/* Intel SDM vol. 1, 13.4: the legacy area, the header, the rest. */
+#define XSAVE_X87     32
+#define XSAVE_XMM     160
+#define XSAVE_RESERVE 416
+#define XSAVE_REST    576
+#define XSAVE_YMM_END 832
+/* struct user_fpsimd_state: 32 registers of 16 bytes come first. */
+#define ARM64_STATUS 512
 
 static const struct same_machine x86 = {
 	.number = X86_RAX,
@@ -172,6 +182,16 @@ static void answer_x86_random(struct tally_tracee_regs *regs, const struct same_
 	regs->word[X86_FLAGS] = (regs->word[X86_FLAGS] & ~(uint64_t)X86_STATUS_FLAGS) | X86_CARRY;
 }
 
+/* Arm ARM, RNDR: the flags are 0 when there was a number. */
+static void answer_arm64(struct tally_tracee_regs *regs, const struct same_insn *insn,
+			 uint64_t value)
+{
+	if (insn->kind == SAME_INSN_RNDR)
+		regs->word[ARM64_PSTATE] &= ~(uint64_t)ARM64_NZCV;
+	if (insn->word != ARM64_XZR)
+		regs->word[insn->word] = value;
+}
+
 void same_insn_answer(struct tally_tracee_regs *regs, const struct same_insn *insn, uint64_t value)
 {
 	switch (insn->kind) {
@@ -185,13 +205,37 @@ void same_insn_answer(struct tally_tracee_regs *regs, const struct same_insn *in
 		answer_x86_random(regs, insn, value);
 		return;
 	case SAME_INSN_RNDR:
-		regs->word[ARM64_PSTATE] &= ~(uint64_t)ARM64_NZCV;
-		/* fall through */
 	case SAME_INSN_CNTVCT:
-		if (insn->word != ARM64_XZR)
-			regs->word[insn->word] = value;
+		answer_arm64(regs, insn, value);
 		return;
 	default:
 		return;
 	}
+}
+
+/* It tells which parts were never used, and that may be told otherwise. */
+bool same_vector_header(uint32_t machine, size_t byte)
+{
+	return machine == EM_X86_64 && byte >= XSAVE_RESERVE && byte < XSAVE_REST;
+}
+
+void same_vector_name(char *out, size_t size, uint32_t machine, size_t byte)
+{
+	if (machine == EM_AARCH64 && byte >= ARM64_STATUS)
+		snprintf(out, size, "fpsr or fpcr, byte %zu", byte - ARM64_STATUS);
+	else if (machine == EM_AARCH64)
+		snprintf(out, size, "v%zu, byte %zu", byte / 16, byte % 16);
+	else if (byte < XSAVE_X87)
+		snprintf(out, size, "x87 control, byte %zu", byte);
+	else if (byte < XSAVE_XMM)
+		snprintf(out, size, "st%zu, byte %zu", (byte - XSAVE_X87) / 16,
+			 (byte - XSAVE_X87) % 16);
+	else if (byte < XSAVE_RESERVE)
+		snprintf(out, size, "xmm%zu, byte %zu", (byte - XSAVE_XMM) / 16,
+			 (byte - XSAVE_XMM) % 16);
+	else if (byte >= XSAVE_REST && byte < XSAVE_YMM_END)
+		snprintf(out, size, "ymm%zu, byte %zu", (byte - XSAVE_REST) / 16,
+			 16 + (byte - XSAVE_REST) % 16);
+	else
+		snprintf(out, size, "XSAVE area, byte %zu", byte);
 }

@@ -49,4 +49,9 @@ const char *same_insn_name(uint32_t kind);
 uint64_t same_insn_value(const struct tally_tracee_regs *regs, const struct same_insn *insn);
 void same_insn_answer(struct tally_tracee_regs *regs, const struct same_insn *insn, uint64_t value);
 
+/* Bytes of an area of vector registers that say nothing of these: XSAVE's header. */
+bool same_vector_header(uint32_t machine, size_t byte);
+/* "xmm3", of an area as tally_tracee_vector() gives it. */
+void same_vector_name(char *out, size_t size, uint32_t machine, size_t byte);
+
 #endif

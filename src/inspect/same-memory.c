@@ -3,7 +3,6 @@
  * What a run has in memory that it has written: pages of its own, by /proc/PID/pagemap, and those of
  * files that it shares. Pages are compared by hashes, and byte by byte where these differ.
  */
-#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,7 +54,7 @@ static uint64_t hash_page(const struct same_run *run, uint64_t address, uint8_t 
 
 static int read_page(const struct same_run *run, uint64_t address, uint8_t *bytes, uint64_t *hash)
 {
-	int r = tally_tracee_peek(run->threads.at[0]->tracee, address, bytes, PAGE);
+	int r = tally_tracee_peek(same_turn_any(run), address, bytes, PAGE);
 
 	*hash = r < 0 ? 0 : hash_page(run, address, bytes);
 	return r;
@@ -99,7 +98,7 @@ static int add_area(struct same_run *run, int pagemap, const struct area *area)
 
 int same_memory_digest(struct same_run *run, uint64_t *bytes)
 {
-	int32_t pid = tally_tracee_pid(run->threads.at[0]->tracee);
+	int32_t pid = tally_tracee_tid(same_turn_any(run));
 	char path[64], *line = NULL;
 	size_t room = 0;
 	struct area area;
@@ -165,21 +164,12 @@ int same_memory_compare(struct same_run *a, struct same_run *b, uint64_t *addres
 
 /* Larger than any XSAVE area so far: with AMX it has 11 KiB. */
 #define VECTOR_BYTES 16384
-/* Intel SDM vol. 1, 13.4: the legacy area, the header, the rest. */
-#define XSAVE_X87     32
-#define XSAVE_XMM     160
-#define XSAVE_RESERVE 416
-#define XSAVE_REST    576
-#define XSAVE_YMM_END 832
-
 /* The byte by which two areas differ; `len`: none. */
 static size_t find_difference(uint32_t machine, const uint8_t *a, const uint8_t *b, size_t len)
 {
 	size_t at = 0;
 
-	/* The header tells which parts were never used, and that may be told otherwise. */
-	while (at < len &&
-	       (a[at] == b[at] || (machine == EM_X86_64 && at >= XSAVE_RESERVE && at < XSAVE_REST)))
+	while (at < len && (a[at] == b[at] || same_vector_header(machine, at)))
 		at++;
 	return at;
 }
@@ -199,6 +189,10 @@ int same_vectors_compare(struct same_run *a, struct same_run *b, uint32_t *threa
 		r = tally_tracee_vector(ta->tracee, left, &len);
 		if (r == 0)
 			r = tally_tracee_vector(tb->tracee, right, &other);
+		if (r == -ESRCH) { /* another thread ends them both */
+			r = 0;
+			continue;
+		}
 		len = r < 0 ? 0 : len < other ? len : other;
 		size_t at = find_difference(ta->regs.machine, left, right, len);
 		if (at == len)
@@ -210,23 +204,4 @@ int same_vectors_compare(struct same_run *a, struct same_run *b, uint32_t *threa
 		return 1;
 	}
 	return r;
-}
-
-void same_vector_name(char *out, size_t size, uint32_t machine, size_t byte)
-{
-	if (machine == EM_AARCH64)
-		snprintf(out, size, "v%zu, byte %zu", byte / 16, byte % 16);
-	else if (byte < XSAVE_X87)
-		snprintf(out, size, "x87 control, byte %zu", byte);
-	else if (byte < XSAVE_XMM)
-		snprintf(out, size, "st%zu, byte %zu", (byte - XSAVE_X87) / 16,
-			 (byte - XSAVE_X87) % 16);
-	else if (byte < XSAVE_RESERVE)
-		snprintf(out, size, "xmm%zu, byte %zu", (byte - XSAVE_XMM) / 16,
-			 (byte - XSAVE_XMM) % 16);
-	else if (byte >= XSAVE_REST && byte < XSAVE_YMM_END)
-		snprintf(out, size, "ymm%zu, byte %zu", (byte - XSAVE_REST) / 16,
-			 16 + (byte - XSAVE_REST) % 16);
-	else
-		snprintf(out, size, "XSAVE area, byte %zu", byte);
 }

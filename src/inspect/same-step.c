@@ -287,15 +287,19 @@ static int add_new(struct same_run *run, struct same_thread *from)
 	return add_process(run, from, tid);
 }
 
-/* Of the tracee's own doing: a fault, or what it has just sent to itself. */
-static bool is_own(const struct same_run *run, const struct tally_stop *stop)
+/* Of the program's own doing: a fault, or what a thread of it has sent. */
+static bool is_own(const struct same_run *run, const struct same_thread *t)
 {
 	static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
+	siginfo_t info;
 
 	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
-		if (stop->signal == faults[i] && stop->code > 0)
+		if (t->stop.signal == faults[i] && t->stop.code > 0)
 			return true;
-	return stop->signal == SIGPIPE || (stop->code <= 0 && run->sent == run->ticks);
+	return t->stop.signal == SIGPIPE ||
+	       ((t->stop.code == SI_USER || t->stop.code == SI_TKILL || t->stop.code == SI_QUEUE) &&
+		tally_tracee_siginfo(t->tracee, &info) == 0 &&
+		(uint32_t)info.si_pid == run->threads.at[0]->id);
 }
 
 static int take_signal(struct same_run *run, struct same_thread *t)
@@ -314,7 +318,7 @@ static int take_signal(struct same_run *run, struct same_thread *t)
 	input->pc = tally_tracee_regs_pc(&t->regs);
 	input->number = (uint64_t)t->stop.signal;
 	input->result = t->stop.code;
-	if (!is_own(run, &t->stop))
+	if (!is_own(run, t))
 		run->same->chances |= 1u << SAME_CHANCE_SIGNAL;
 	return r;
 }
@@ -389,8 +393,6 @@ static int finish_call(struct same_run *run, struct same_thread *t)
 	t->done = t->native = false;
 	if (p->call->kind == SAME_WAKE && result == 0)
 		same_turn_signalled(run, t);
-	if (p->call->flags & SAME_SENDS)
-		run->sent = run->ticks;
 	same_fds_follow(run, t, result);
 	note_chances(run, t, result);
 	return r < 0 ? r : same_take_call(run, t, result);
@@ -433,7 +435,8 @@ static int finish_step(struct same_run *run, struct same_thread *t)
 	begin_record(run, t, t->stop.address);
 	if (t->stop.insn & TALLY_INSN_UNKNOWN)
 		run->same->chances |= 1u << SAME_CHANCE_UNKNOWN;
-	if (t->stop.insn & TALLY_INSN_SYSCALL)
+	/* Who goes on for another one that has called execve has called nothing. */
+	if ((t->stop.insn & TALLY_INSN_SYSCALL) || t->execs)
 		r = finish_call(run, t);
 	else if (t->insn.kind > SAME_INSN_CALL)
 		r = finish_insn(run, t);
@@ -449,9 +452,8 @@ static int take_exit(struct same_run *run, struct same_thread *t)
 		return r;
 	begin_record(run, t, tally_tracee_regs_pc(&t->regs));
 	t->exits = true;
-	bool alone = !t->pending.call || (t->pending.call->flags & SAME_ENDS) ||
-		     same_turn_alive(run) == 1;
-	run->step.ended = alone;
+	bool all = !t->pending.call || (t->pending.call->flags & SAME_ENDS);
+	run->step.ended = all || !same_turn_goes_on(run);
 	run->status = (int)t->stop.value;
 	return 1;
 }
@@ -499,8 +501,8 @@ static int handle(struct same_run *run, struct same_thread *t)
 		begin_record(run, t, 0);
 		run->step.ended = 2;
 		return 1;
-	default:
-		return tally_tracee_regs(t->tracee, &t->regs);
+	default: /* an interrupt: it goes on with what it was about */
+		return go_on(run, t, TALLY_RESUME_STEP);
 	}
 }
 
@@ -535,10 +537,8 @@ int same_step(struct same_run *run, const struct same_input *first)
 		r = look_inside(run);
 		if (r == 0)
 			r = same_turn(run, &t);
-		if (r == 2) {
-			sys()->sleep_ns(LOOK_NS);
+		if (r == 2)
 			continue;
-		}
 		if (r == 1)
 			r = go(run, t, first);
 		else

@@ -45,7 +45,7 @@ static int add_mapping(struct tally_maps *maps, int32_t pid, const char *line)
 }
 
 /* What is mapped now. Without it places have no names. */
-static void read_maps(struct tally_same *same, int32_t pid)
+static void read_maps(struct tally_same *same, int32_t tid)
 {
 	char path[64], *line = NULL;
 	size_t room = 0;
@@ -53,11 +53,12 @@ static void read_maps(struct tally_same *same, int32_t pid)
 
 	if (same->symbolizer || tally_maps_new(&same->maps) < 0)
 		return;
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
+	same->mapped = tid;
 	FILE *file = fopen(path, "re");
 	while (file && (len = getline(&line, &room, file)) > 0) {
 		line[len - 1] = '\0';
-		if (add_mapping(same->maps, pid, line) < 0)
+		if (add_mapping(same->maps, tid, line) < 0)
 			break;
 	}
 	free(line);
@@ -69,15 +70,14 @@ static void read_maps(struct tally_same *same, int32_t pid)
 void same_place(struct tally_same *same, struct same_run *run, struct tally_same_place *out,
 		const struct same_step *step)
 {
-	int32_t pid = tally_tracee_pid(run->threads.at[0]->tracee);
 	struct tally_frame frame;
 
 	out->tick = step->tick;
 	out->pc = step->pc;
 	out->thread = step->thread;
-	read_maps(same, pid);
-	if (!same->symbolizer ||
-	    tally_symbolizer_find(same->symbolizer, pid, 0, step->pc, TALLY_MODE_USER, &frame) < 0)
+	read_maps(same, tally_tracee_tid(same_turn_any(run)));
+	if (!same->symbolizer || tally_symbolizer_find(same->symbolizer, same->mapped, 0, step->pc,
+						       TALLY_MODE_USER, &frame) < 0)
 		return;
 	out->symbol = frame.function;
 	out->offset = frame.offset;
@@ -86,12 +86,11 @@ void same_place(struct tally_same *same, struct same_run *run, struct tally_same
 
 void same_tell_where(struct tally_same *same, struct same_run *run, uint64_t address)
 {
-	int32_t pid = tally_tracee_pid(run->threads.at[0]->tracee);
 	struct tally_mapping m;
 
 	same->report.address = address;
-	read_maps(same, pid);
-	if (same->maps && tally_maps_find(same->maps, pid, 0, address, &m) == 1)
+	read_maps(same, tally_tracee_tid(same_turn_any(run)));
+	if (same->maps && tally_maps_find(same->maps, same->mapped, 0, address, &m) == 1)
 		same->report.where = same_text(same, "%s", m.path);
 }
 

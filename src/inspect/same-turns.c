@@ -14,10 +14,9 @@
 #include "base/sys.h"
 #include "inspect/same.h"
 
-#define NS_PER_MS 1000000u
-#define LOOK_NS   200000u /* while all wait for what is not here */
-#define NO_BITS   0u
-#define ALL_BITS  FUTEX_BITSET_MATCH_ANY
+#define LOOK_NS  200000u /* while all wait for what is not here */
+#define NO_BITS  0u
+#define ALL_BITS FUTEX_BITSET_MATCH_ANY
 
 bool same_give_up(struct same_run *run)
 {
@@ -77,6 +76,26 @@ uint32_t same_turn_alive(const struct same_run *run)
 	return count;
 }
 
+bool same_turn_goes_on(const struct same_run *run)
+{
+	for (size_t i = 0; i < run->threads.count; i++)
+		if (run->threads.at[i]->state != SAME_ENDED && !run->threads.at[i]->exits)
+			return true;
+	return false;
+}
+
+/* The last that was begun: it stands at its end with its memory, or before. */
+struct tally_tracee *same_turn_any(const struct same_run *run)
+{
+	size_t last = 0;
+
+	for (size_t i = 0; i < run->threads.count; i++)
+		if (run->threads.at[i]->state == SAME_READY ||
+		    run->threads.at[i]->state == SAME_WAITS)
+			last = i;
+	return run->threads.at[last]->tracee;
+}
+
 static void wake(struct same_thread *t, int64_t answer)
 {
 	t->state = SAME_READY;
@@ -133,7 +152,10 @@ static bool any(const struct same_run *run, uint32_t state)
 	return false;
 }
 
-/* All sleep: until the first of them is due. Really, since others may be waited for. */
+/*
+ * All sleep, or are inside: until the first of them is due, or for a while. Really, since others may be
+ * waited for.
+ */
 static void sleep_on(struct same_run *run)
 {
 	uint64_t first = UINT64_MAX, now = same_now(run);
@@ -143,15 +165,16 @@ static void sleep_on(struct same_run *run)
 		if (t->state == SAME_WAITS && t->until < first)
 			first = t->until;
 	}
-	if (first == UINT64_MAX) {
+	uint64_t left = first > now ? first - now : 0;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), span = left < LOOK_NS ? left : LOOK_NS;
+	do
 		sys()->sleep_ns(LOOK_NS);
+	while (clock_ns(CLOCK_MONOTONIC) - start < span);
+	/* Who waits for nothing but others is looked at: it may be another process's turn. */
+	if (first == UINT64_MAX)
 		same_turn_look(run);
-		return;
-	}
-	uint64_t start = clock_ns(CLOCK_MONOTONIC), span = first > now ? first - now : 0;
-	while (clock_ns(CLOCK_MONOTONIC) - start < span && !same_give_up(run))
-		sys()->sleep_ns(span < NS_PER_MS ? span : NS_PER_MS);
-	run->slept += span;
+	else
+		run->slept += span;
 }
 
 static void set_turn(struct same_run *run, const struct same_thread *t)
@@ -179,9 +202,9 @@ int same_turn(struct same_run *run, struct same_thread **out)
 		}
 		if (same_give_up(run))
 			return 0;
+		sleep_on(run);
 		if (any(run, SAME_INSIDE))
 			return 2;
-		sleep_on(run);
 	}
 }
 

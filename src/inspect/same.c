@@ -50,7 +50,6 @@ static int start_all(struct tally_same *same, struct tally_error *err)
 		run->same = same;
 		run->index = i;
 		run->status = -1;
-		run->sent = UINT64_MAX;
 		same->runs[same->count++] = run;
 		int r = same_start(same, run, err);
 		if (r < 0)

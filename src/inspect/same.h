@@ -139,7 +139,6 @@ struct same_run {
 	uint64_t ticks;    /* executed */
 	uint64_t slept;    /* ns */
 	uint64_t random;   /* numbers that were given */
-	uint64_t sent;     /* the tick behind a signal to itself */
 	int32_t init;      /* the first process of the namespace; 0: none */
 	uint64_t vdso, at_random;
 	bool ended;
@@ -201,6 +200,7 @@ struct tally_same {
 	const char *uncontrolled[SAME_CHANCES];
 	VEC(char *) texts;
 	struct tally_maps *maps;
+	int32_t mapped; /* whose they are */
 	struct tally_symbolizer *symbolizer;
 };
 
@@ -248,6 +248,10 @@ int same_child(struct same_run *run, struct same_thread *from, struct tally_trac
 /* same-turns.c */
 struct same_thread *same_turn_add(struct same_run *run, struct tally_tracee *tracee);
 uint32_t same_turn_alive(const struct same_run *run);
+/* Whether there is one that is not on its way out. */
+bool same_turn_goes_on(const struct same_run *run);
+/* One by which memory and files are reached: the first one may have ended before the others. */
+struct tally_tracee *same_turn_any(const struct same_run *run);
 /* The thread whose turn it is. 1; 0: it was given up; 2: all that can go on are SAME_INSIDE. */
 int same_turn(struct same_run *run, struct same_thread **out);
 /* Whether a call is one that waits by turns: then it is not made now. */
@@ -278,8 +282,6 @@ int same_memory_compare(struct same_run *a, struct same_run *b, uint64_t *addres
 /* 1: vector registers differ (0: not; or -errno) at `*byte`, of thread `*thread`. */
 int same_vectors_compare(struct same_run *a, struct same_run *b, uint32_t *thread, size_t *byte,
 			 uint8_t values[2]);
-/* "xmm3", of an area as tally_tracee_vector() gives it. */
-void same_vector_name(char *out, size_t size, uint32_t machine, size_t byte);
 
 /* same-tell.c: the report. */
 TALLY_PRINTF(2, 3) const char *same_text(struct tally_same *same, const char *fmt, ...);

@@ -225,6 +225,23 @@ def children_run_free_and_write_once():
 
 
 @test
+def a_thread_may_outlive_the_first_one():
+    alone = run(INPUTS or skip("there are no small programs for this machine"), "first")
+    report, out = identical("first")
+    same(out, alone.stdout, "output")
+    same(report["status"], alone.returncode, "status")
+
+
+@test
+def who_waits_in_the_kernel_waits_for_one_that_sleeps():
+    """It is told to be chance, when the one wakes and the other one sleeps again."""
+    status, report, out = compare("pipe", options=("--max-time", "50"))
+    assert report["outcome"] in ("identical", "parted"), report
+    same(out, "read\n", "output")
+    has(report["uncontrolled"], "threads have waited in the kernel: in which order it wakes them is chance")
+
+
+@test
 def programs_that_do_much_do_it_as_alone():
     """Handlers, faults, restarted calls, exec, fork, threads: each is the same in two runs, and writes what it
     writes alone."""

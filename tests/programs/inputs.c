@@ -159,6 +159,45 @@ GUEST_USED static void ask_child(void)
 	guest_call(SYS_wait4, child, 0, 0, 0, 0, 0);
 }
 
+static char stack[8192] __attribute__((aligned(16)));
+
+static void in_thread(void)
+{
+	const long time[2] = { 0, 1000000 };
+
+	guest_call3(SYS_nanosleep, (long)time, 0, 0);
+	guest_say("last\n");
+}
+
+/* The first thread ends before the other one. */
+GUEST_USED static void ask_first_to_leave(void)
+{
+	guest_clone(0x10f00, stack + sizeof(stack), in_thread); /* VM FS FILES SIGHAND THREAD */
+	guest_call3(SYS_exit, 0, 0, 0);
+}
+
+static int ends[2];
+
+static void read_pipe(void)
+{
+	guest_call3(SYS_read, ends[0], (long)taken, 1);
+	guest_say("read\n");
+	guest_call3(SYS_exit_group, 3, 0, 0);
+}
+
+/* A thread waits in the kernel, for one that sleeps. */
+GUEST_USED static void ask_pipe(void)
+{
+	const long time[2] = { 0, 1000000 };
+
+	guest_call3(SYS_pipe2, (long)ends, 0, 0);
+	guest_clone(0x10f00, stack + sizeof(stack), read_pipe);
+	guest_call3(SYS_nanosleep, (long)time, 0, 0);
+	guest_call3(SYS_write, ends[1], (long)ends, 1);
+	for (;;)
+		guest_call3(SYS_nanosleep, (long)time, 0, 0);
+}
+
 GUEST_USED static void ask_standard_input(void)
 {
 	long got;
@@ -176,11 +215,23 @@ static const struct {
 	const char *name;
 	void (*ask)(void);
 } inputs[] = {
-	{ "nothing", ask_nothing }, { "random", ask_random },     { "time", ask_time },
-	{ "pid", ask_pid },         { "tsc", ask_tsc },           { "address", ask_address },
-	{ "file", ask_file },       { "forget", ask_and_forget }, { "unseen", ask_unseen },
-	{ "vector", ask_vector },   { "raise", ask_raise },       { "timer", ask_timer },
-	{ "sleep", ask_sleep },     { "child", ask_child },       { "stdin", ask_standard_input },
+	{ "nothing", ask_nothing },
+	{ "random", ask_random },
+	{ "time", ask_time },
+	{ "pid", ask_pid },
+	{ "tsc", ask_tsc },
+	{ "address", ask_address },
+	{ "file", ask_file },
+	{ "forget", ask_and_forget },
+	{ "unseen", ask_unseen },
+	{ "vector", ask_vector },
+	{ "raise", ask_raise },
+	{ "timer", ask_timer },
+	{ "sleep", ask_sleep },
+	{ "child", ask_child },
+	{ "first", ask_first_to_leave },
+	{ "pipe", ask_pipe },
+	{ "stdin", ask_standard_input },
 };
 
 int guest_main(int argc, char **argv)

@@ -115,8 +115,41 @@ static void arm64s_answers_go_where_they_are_asked(void)
 	check_u64(same_insn_value(&regs, &insn), 0);
 }
 
+/* Intel SDM vol. 1, 13.4.1 to 13.4.3 and 13.5.2: where the registers stand in the standard format. */
+static void vector_registers_have_names(void)
+{
+	static const struct {
+		uint32_t machine;
+		size_t byte;
+		const char *name;
+	} rows[] = {
+		{ EM_X86_64, 0, "x87 control, byte 0" },
+		{ EM_X86_64, 32, "st0, byte 0" },
+		{ EM_X86_64, 32 + 7 * 16, "st7, byte 0" },
+		{ EM_X86_64, 160, "xmm0, byte 0" },
+		{ EM_X86_64, 415, "xmm15, byte 15" },
+		{ EM_X86_64, 576, "ymm0, byte 16" },
+		{ EM_X86_64, 831, "ymm15, byte 31" },
+		{ EM_X86_64, 832, "XSAVE area, byte 832" },
+		{ EM_AARCH64, 0, "v0, byte 0" },
+		{ EM_AARCH64, 16 * 31 + 3, "v31, byte 3" },
+		{ EM_AARCH64, 512, "fpsr or fpcr, byte 0" },
+	};
+	char name[64];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		same_vector_name(name, sizeof(name), rows[i].machine, rows[i].byte);
+		check_str(name, rows[i].name);
+	}
+	check(!same_vector_header(EM_X86_64, 415));
+	check(same_vector_header(EM_X86_64, 512));
+	check(!same_vector_header(EM_X86_64, 576));
+	check(!same_vector_header(EM_AARCH64, 500));
+}
+
 int main(void)
 {
+	tap_run(vector_registers_have_names);
 	tap_run(tells_instructions_of_x86);
 	tap_run(tells_others_from_them);
 	tap_run(tells_instructions_of_arm64);
