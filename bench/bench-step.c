@@ -95,7 +95,7 @@ static double timed(char *const argv[])
 	struct tally_tracee *tracee = launch(argv);
 	struct tally_timer_action action;
 	struct tally_clock *clock;
-	struct tally_timer *timer;
+	struct tally_timer *timer = NULL;
 	struct tally_stop stop;
 
 	if (tally_clock_open_step(&clock, tracee, TALLY_TICKS_INSTRUCTIONS, NULL) < 0 ||

@@ -112,11 +112,11 @@ struct tally_timer_action {
 };
 
 enum tally_outcome {
-	TALLY_OUTCOME_NONE = 0,      /* a request is open, or none was made */
-	TALLY_OUTCOME_REACHED,       /* the thread is exactly there; AT_LEAST: or behind it */
-	TALLY_OUTCOME_LATE,          /* it went past, by `late_by` ticks: `why` */
-	TALLY_OUTCOME_CANCELLED,     /* by `cause` */
-	TALLY_OUTCOME_EVENT,         /* something else stopped it on the way: `stop` */
+	TALLY_OUTCOME_NONE = 0,  /* a request is open, or none was made */
+	TALLY_OUTCOME_REACHED,   /* the thread is exactly there; AT_LEAST: or behind it */
+	TALLY_OUTCOME_LATE,      /* it went past, by `late_by` ticks: `why` */
+	TALLY_OUTCOME_CANCELLED, /* by `cause` */
+	TALLY_OUTCOME_EVENT,     /* something else stopped it on the way: `stop` */
 	/* It ended: `stop`. With `why`: perhaps behind the point, which the clock tells when it holds. */
 	TALLY_OUTCOME_EXITED,
 	TALLY_OUTCOME_CLOCK_INVALID, /* the clock cannot be trusted: `clock`, `why` */

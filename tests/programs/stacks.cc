@@ -31,8 +31,13 @@ struct Square : Shape {
 
 struct Guard {
 	std::string text;
-	explicit Guard(int n) : text("guard " + std::to_string(n)) {}
-	~Guard() { sink = sink + text.size(); }
+	explicit Guard(int n) : text("guard " + std::to_string(n))
+	{
+	}
+	~Guard()
+	{
+		sink = sink + text.size();
+	}
 };
 
 static std::uint64_t descend(const Shape &shape, int depth)
