@@ -381,6 +381,8 @@ static void a_kill_at_any_stop_is_told(void)
 	killed_at(TALLY_RESUME_STEP, TALLY_STOP_SIGNAL, "handler", TALLY_TRACEE_PIN);
 	killed_at(TALLY_RESUME_SYSCALL, TALLY_STOP_SYSCALL_ENTRY, "handler", 0);
 	killed_at(TALLY_RESUME_SYSCALL, TALLY_STOP_SYSCALL_EXIT, "handler", 0);
+	killed_at(TALLY_RESUME_RUN, TALLY_STOP_VFORK, "vfork", TALLY_TRACEE_FOLLOW_FORKS);
+	killed_at(TALLY_RESUME_RUN, TALLY_STOP_FORK, "fork", TALLY_TRACEE_FOLLOW_FORKS);
 	killed_at(TALLY_RESUME_STEP, TALLY_STOP_EXEC, "exec", 0);
 	killed_at(TALLY_RESUME_RUN, TALLY_STOP_EXEC, "exec", 0);
 }

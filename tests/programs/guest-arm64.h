@@ -52,6 +52,22 @@ __asm__(".text\n"
 	"	svc #0\n"
 	"1:	ret\n");
 
+/* So many conditional branches, at least one. */
+static inline void guest_branches(unsigned long count)
+{
+	__asm__ volatile("1:	subs %0, %0, #1\n"
+			 "	b.ne 1b"
+			 : "+r"(count)
+			 :
+			 : "cc");
+}
+
+/* Reads the clock; nothing traps it here. */
+static inline void guest_read_clock(void)
+{
+	__asm__ volatile("mrs x9, cntvct_el0" ::: "x9");
+}
+
 /* The kernel leaves the pc at it; a handler has to move it. */
 #define GUEST_BREAKPOINT() __asm__ volatile("brk #0" ::: "memory")
 

@@ -52,6 +52,22 @@ __asm__(".text\n"
 	"	syscall\n"
 	"1:	ret\n");
 
+/* So many conditional branches, at least one. */
+static inline void guest_branches(unsigned long count)
+{
+	__asm__ volatile("1:	dec %0\n"
+			 "	jnz 1b"
+			 : "+r"(count)
+			 :
+			 : "cc");
+}
+
+/* Reads the clock that a tracer may trap. */
+static inline void guest_read_clock(void)
+{
+	__asm__ volatile("rdtsc" ::: "rax", "rdx");
+}
+
 #define GUEST_BREAKPOINT() __asm__ volatile("int3" ::: "memory")
 
 #endif
