@@ -45,7 +45,7 @@ def every_test_that_the_manners_name_is_there():
     text = (SOURCE / "docs/manners.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\b[a-z]+(?:_[a-z0-9]+){3,}\b", " ".join(re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", text))))
     assert len(named) > 20, named
-    there = "".join(path.read_text(encoding="utf-8") for pattern in ("*/test_*", "*/live_*")
+    there = "".join(path.read_text(encoding="utf-8") for pattern in ("*/test_*", "*/live_*", "*/exact_*")
                     for path in (SOURCE / "tests").glob(pattern))
     same({name for name in named if not re.search(rf"\b{name}\b\(", there)}, set(), "tests that are not there")
 
