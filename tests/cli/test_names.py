@@ -384,7 +384,9 @@ def node_tells_of_its_code_in_both_ways():
             path = os.path.join(folder, flag)
             record(path, "--", "node", flag, script, cwd=folder)
             found = functions(path, "-c", "node")
-            hot = sum(count for name, count in found.items() if "hotNamed" in name)
+            assert any("hotNamed" in name for name in found), f"{flag}: {found}"
+            # Its compiler puts the loop of the one into the other as it sees fit.
+            hot = sum(count for name, count in found.items() if "hot.js" in name)
             assert hot > 0.5 * sum(found.values()), f"{flag}: {hot} of {found}"
 
 
