@@ -98,29 +98,3 @@ int arch_skip_call(int32_t tid, struct tally_tracee_regs *regs)
 
 	return (int)sys()->ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, (unsigned long)&iov);
 }
-
-/* The kernel has moved the pc back already when a tracer sees it (do_signal()). */
-bool arch_restarts(const struct tally_tracee_regs *regs)
-{
-	return false;
-}
-
-bool arch_steps_itself(const struct tally_tracee_regs *regs)
-{
-	return false;
-}
-
-uint64_t arch_repeats(const struct tally_tracee_regs *regs)
-{
-	return 0;
-}
-
-bool arch_repeat_writes(const struct tally_tracee_regs *regs, unsigned element, uint64_t address)
-{
-	return false;
-}
-
-bool arch_emulated(uint64_t pc)
-{
-	return false;
-}

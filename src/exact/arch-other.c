@@ -42,28 +42,3 @@ int arch_skip_call(int32_t tid, struct tally_tracee_regs *regs)
 {
 	return -ENOTSUP;
 }
-
-bool arch_restarts(const struct tally_tracee_regs *regs)
-{
-	return false;
-}
-
-bool arch_steps_itself(const struct tally_tracee_regs *regs)
-{
-	return false;
-}
-
-uint64_t arch_repeats(const struct tally_tracee_regs *regs)
-{
-	return 0;
-}
-
-bool arch_repeat_writes(const struct tally_tracee_regs *regs, unsigned element, uint64_t address)
-{
-	return false;
-}
-
-bool arch_emulated(uint64_t pc)
-{
-	return false;
-}

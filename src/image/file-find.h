@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <tally/maps.h>
 
+#include "base/hash.h"
 #include "image/build-id.h"
 
 #define FILE_DELETED " (deleted)"
@@ -35,6 +36,14 @@ struct file_found {
 	char path[PATH_MAX]; /* at which it was opened */
 	struct stat st;
 };
+
+/* Equal for mappings of one file. */
+static inline uint64_t file_key(const struct tally_mapping *map)
+{
+	uint64_t device = (uint64_t)map->dev_major << 32 | map->dev_minor;
+
+	return hash_u64(hash_u64(hash_u64(map->path_id) + map->inode) + device);
+}
 
 /* Whether it has the inode of the mapped file. */
 bool file_is_mapped_one(const struct stat *st, const struct tally_mapping *map);

@@ -123,9 +123,7 @@ static struct module *add_module(struct tally_symbolizer *s, uint32_t *index, co
 static uint32_t module_of_file(struct tally_symbolizer *s, int32_t owner,
 			       const struct tally_mapping *map)
 {
-	uint64_t device = (uint64_t)map->dev_major << 32 | map->dev_minor;
-	uint64_t key = hash_u64(hash_u64(hash_u64(map->path_id) + map->inode) + device);
-	uint32_t *index = map64_at(&s->by_file, key);
+	uint32_t *index = map64_at(&s->by_file, file_key(map));
 
 	if (!index || *index)
 		return index ? *index : 0;

@@ -68,9 +68,7 @@ static int load(struct unwind_modules *m, struct unwind_module *module, int32_t 
 static uint32_t module_of_file(struct unwind_modules *m, int32_t pid,
 			       const struct tally_mapping *map)
 {
-	uint64_t device = (uint64_t)map->dev_major << 32 | map->dev_minor;
-	uint64_t key = hash_u64(hash_u64(hash_u64(map->path_id) + map->inode) + device);
-	uint32_t *index = map64_at(&m->by_file, key);
+	uint32_t *index = map64_at(&m->by_file, file_key(map));
 
 	if (!index || *index)
 		return index ? *index : 0;

@@ -477,72 +477,69 @@ static void a_kept_signal_is_not_blocked(void)
 	check_str(text, "deaf\n");
 }
 
-/* A timestamp is what the tracer answers. */
-static void time_stamp_reads_are_trapped(void)
+/* What a program did whose trapped instructions were answered; how it ended. */
+struct trapped {
+	int traps;
+	struct tally_error err;
+	char text[GUEST_TEXT];
+};
+
+static int run_trapped(struct trapped *out, char *word, uint32_t flag, uint32_t kind)
 {
-	char word[] = "tsc";
 	char *argv[] = { getenv("HAZARDS"), word, NULL };
 	struct tally_tracee *t = NULL;
 	struct tally_stop stop = { 0 };
-	struct tally_error err;
-	char text[GUEST_TEXT];
-	int before, traps = 0, file = capture_output(&before);
+	int before, file = capture_output(&before);
 
-	int r = tally_tracee_launch(&t, argv, TALLY_OPTS(tracee, .flags = TALLY_TRACEE_TRAP_TSC),
-				    &err);
+	out->traps = 0;
+	int r = tally_tracee_launch(&t, argv, TALLY_OPTS(tracee, .flags = flag), &out->err);
 	while (r == 0 && !guest_is_over(&stop)) {
 		struct tally_tracee_regs regs;
-		if (stop.kind == TALLY_STOP_TSC) {
-			traps++;
+		if (stop.kind == kind) {
+			out->traps++;
 			tally_tracee_regs(t, &regs);
-			regs.word[10] = 0x1234; /* rax */
-			regs.word[12] = 0x5678; /* rdx */
+			if (kind == TALLY_STOP_TSC) {
+				regs.word[10] = 0x1234; /* rax */
+				regs.word[12] = 0x5678; /* rdx */
+			}
 			regs.word[16] += stop.value;
 			tally_tracee_set_regs(t, &regs);
 		}
 		r = go_on(t, TALLY_RESUME_STEP, 0, &stop);
 	}
 	tally_tracee_free(t);
-	restore_output(file, before, text);
+	restore_output(file, before, out->text);
+	return r;
+}
+
+/* A timestamp is what the tracer answers. */
+static void time_stamp_reads_are_trapped(void)
+{
+	char word[] = "tsc";
+	struct trapped got;
+	int r = run_trapped(&got, word, TALLY_TRACEE_TRAP_TSC, TALLY_STOP_TSC);
+
 	if (r == -ENODEV)
 		tap_skip("time-stamp reads cannot be trapped on this machine");
 	check_int(r, 0);
-	check_int(traps, 2);
-	check_str(text, "answered\n");
+	check_int(got.traps, 2);
+	check_str(got.text, "answered\n");
 }
 
 /* Where it cannot, that is said, and nothing is started. */
 static void cpuid_is_trapped_or_refused(void)
 {
 	char word[] = "cpuid";
-	char *argv[] = { getenv("HAZARDS"), word, NULL };
-	struct tally_tracee *t = NULL;
-	struct tally_stop stop = { 0 };
-	struct tally_error err;
-	char text[GUEST_TEXT];
-	int before, traps = 0, file = capture_output(&before);
+	struct trapped got;
+	int r = run_trapped(&got, word, TALLY_TRACEE_TRAP_CPUID, TALLY_STOP_CPUID);
 
-	int r = tally_tracee_launch(&t, argv, TALLY_OPTS(tracee, .flags = TALLY_TRACEE_TRAP_CPUID),
-				    &err);
-	while (r == 0 && !guest_is_over(&stop)) {
-		struct tally_tracee_regs regs;
-		if (stop.kind == TALLY_STOP_CPUID) {
-			traps++;
-			tally_tracee_regs(t, &regs);
-			regs.word[16] += stop.value;
-			tally_tracee_set_regs(t, &regs);
-		}
-		r = go_on(t, TALLY_RESUME_STEP, 0, &stop);
-	}
-	tally_tracee_free(t);
-	restore_output(file, before, text);
 	if (r == -ENODEV) {
-		check_has(err.text, "cannot be trapped");
-		check_int(err.cause, TALLY_CAUSE_UNSUPPORTED);
+		check_has(got.err.text, "cannot be trapped");
+		check_int(got.err.cause, TALLY_CAUSE_UNSUPPORTED);
 		return;
 	}
 	check_int(r, 0);
-	check_int(traps, 10);
+	check_int(got.traps, 10);
 }
 
 static void children_of_the_callers_are_left_to_him(void)
