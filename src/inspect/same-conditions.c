@@ -21,8 +21,6 @@
 /* Words of a program's first stack: arguments, environment, auxiliary vector. More is not looked at. */
 #define STACK_WORDS_MAX (1u << 20)
 
-#define RANDOM_BYTES 16 /* of AT_RANDOM, getauxval(3) */
-
 static const struct {
 	const char *name, *help;
 } conditions[TALLY_SAME_CONDITIONS] = {
@@ -131,7 +129,7 @@ static int fix_entry(struct same_run *run, struct tally_tracee *t, uint64_t at,
 		     const uint64_t entry[2])
 {
 	const uint64_t ignore = AT_IGNORE;
-	uint64_t bytes[RANDOM_BYTES / sizeof(uint64_t)];
+	uint64_t bytes[SAME_RANDOM_BYTES / sizeof(uint64_t)];
 
 	if (entry[0] == AT_RANDOM) {
 		run->at_random = entry[1];

@@ -22,9 +22,6 @@
 
 #define ENTRIES 512
 
-/* Of AT_RANDOM, getauxval(3): told to the program before it starts, and compared when it is used. */
-#define RANDOM_BYTES 16
-
 struct area {
 	uint64_t start, end;
 	bool shared;
@@ -43,20 +40,26 @@ static bool read_area(const char *line, struct area *area)
 	return strncmp(name, "[v", 2) != 0 && (!area->shared || perms[1] == 'w');
 }
 
-static uint64_t hash_page(const struct same_run *run, uint64_t address, uint8_t *bytes)
+/* What AT_RANDOM points to is compared when it is used. It may lie across the end of a page. */
+static void clear_random(const struct same_run *run, uint64_t address, uint8_t *bytes)
 {
-	if (run->at_random / PAGE == address / PAGE)
-		memset(bytes + run->at_random % PAGE, 0,
-		       run->at_random % PAGE + RANDOM_BYTES <= PAGE ? RANDOM_BYTES
-								    : PAGE - run->at_random % PAGE);
-	return hash_bytes(bytes, PAGE);
+	uint64_t start = run->at_random, end = start + SAME_RANDOM_BYTES;
+
+	if (start < address)
+		start = address;
+	if (end > address + PAGE)
+		end = address + PAGE;
+	if (start < end)
+		memset(bytes + (start - address), 0, end - start);
 }
 
 static int read_page(const struct same_run *run, uint64_t address, uint8_t *bytes, uint64_t *hash)
 {
 	int r = tally_tracee_peek(same_turn_any(run), address, bytes, PAGE);
 
-	*hash = r < 0 ? 0 : hash_page(run, address, bytes);
+	if (r == 0)
+		clear_random(run, address, bytes);
+	*hash = r < 0 ? 0 : hash_bytes(bytes, PAGE);
 	return r;
 }
 

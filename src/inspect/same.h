@@ -24,6 +24,9 @@
 /* What an input has written is shown by so many bytes. */
 #define SAME_HEAD 16
 
+/* What AT_RANDOM points to: getauxval(3). */
+#define SAME_RANDOM_BYTES 16
+
 /* How often the caller is told how far it is. */
 #define PROGRESS_NS 1000000000u
 

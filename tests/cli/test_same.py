@@ -5,6 +5,7 @@ looked at, is what tests/programs/inputs.c says."""
 import json
 import os
 import platform
+import struct
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from tapcli import TALLY, has, main, need, run, same, scratch, skip, tally, test
 INPUTS = os.environ.get("INPUTS", "")
 HAZARDS = os.environ.get("HAZARDS", "")
 ROOT = os.geteuid() == 0
+AT_RANDOM = 25
 
 
 def needs_guests():
@@ -99,6 +101,30 @@ def random_numbers_that_are_let_go_are_found():
     report = parted("random", options=("--leave", "random"))
     check_parting(report, "random", "ask_random", "use", "getrandom(")
     same(report["by"], "registers")
+
+
+def where_random_bytes_lie(environment):
+    """What AT_RANDOM says when the guest is started as tally starts it. That one waits for its input."""
+    with subprocess.Popen([need("setarch"), "-R", INPUTS, "stdin"], stdin=subprocess.PIPE,
+                          stdout=subprocess.DEVNULL, env=environment) as guest:
+        while os.readlink(f"/proc/{guest.pid}/exe") != os.path.realpath(INPUTS):
+            pass
+        with open(f"/proc/{guest.pid}/auxv", "rb") as file:
+            return dict(struct.iter_unpack("NN", file.read()))[AT_RANDOM]
+
+
+@test
+def random_bytes_across_two_pages_are_no_memory_that_differs():
+    needs_guests()
+    environment = {**os.environ, "PAD": ""}
+    at = where_random_bytes_lie(environment)
+    if at % 16 == 0:
+        skip("this kernel aligns them")
+    # Longer strings above them move them down.
+    environment["PAD"] = "x" * ((at - (4080 + at % 16)) % 4096)
+    same(where_random_bytes_lie(environment) % 4096, 4080 + at % 16, "where they lie in a page")
+    report, _ = identical("stdin", options=("--leave", "random"), env=environment)
+    same(report["differed"], 1, "inputs that differed")
 
 
 @test
