@@ -5,8 +5,9 @@
  */
 #include "guest.h"
 
-#define SIGNAL_USR1 10
-#define SIGNAL_CHLD 17
+#define SIGNAL_USR1   10
+#define SIGNAL_STKFLT 16 /* by which a clock of the PMU interrupts: this one is the program's own */
+#define SIGNAL_CHLD   17
 
 #define SA_SIGINFO_BIT  4ul
 #define SA_RESTORER_BIT 0x04000000ul
@@ -39,10 +40,11 @@ static void signals(void)
 	} action = { (uintptr_t)on_signal, SA_SIGINFO_BIT | SA_RESTORER_BIT, guest_restore, 0 };
 
 	guest_call(SYS_rt_sigaction, SIGNAL_USR1, (long)&action, 0, 8, 0, 0);
-	for (int i = 0; i < 5; i++) {
+	guest_call(SYS_rt_sigaction, SIGNAL_STKFLT, (long)&action, 0, 8, 0, 0);
+	for (int i = 0; i < 6; i++) {
 		work(200 + 30 * i);
 		guest_call3(SYS_tgkill, guest_call0(SYS_getpid), guest_call0(SYS_gettid),
-			    SIGNAL_USR1);
+			    i % 2 ? SIGNAL_STKFLT : SIGNAL_USR1);
 	}
 }
 
@@ -79,7 +81,7 @@ int guest_main(int argc, char **argv)
 	}
 	signals();
 	children();
-	if (handled != 5 || shared != 1)
+	if (handled != 6 || shared != 1)
 		return 1;
 	guest_call3(SYS_execve, (long)argv[0], (long)words, (long)none);
 	return 2;
