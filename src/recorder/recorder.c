@@ -1,312 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events and a target in, a perf.data file out: opens the sampler and the writer, describes what
- * already runs, and moves ring bytes into the file, round by round.
+ * Events and a target in, a perf.data file out: opens what it needs, describes what already runs, and
+ * moves ring bytes into the file, round by round.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <tally/freeze.h>
 #include <tally/reader.h>
-#include <tally/recorder.h>
-#include <tally/sampler.h>
-#include <tally/writer.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/proc.h"
-#include "image/build-id.h"
 #include "image/cache.h"
 #include "image/kernel.h"
 #include "recorder/bpf-features.h"
-#include "recorder/drain.h"
-#include "recorder/stolen.h"
-#include "recorder/synth.h"
-#include "recorder/tallier.h"
-#include "recorder/tracing-data.h"
+#include "recorder/recorder-inside.h"
 
 /* At 99 Hz a watermark is never reached, so that rings are drained by time as well. */
 #define DRAIN_NS (250 * 1000000ull)
 
 #define DEFAULT_PATH "perf.data"
 
-#define SAMPLING_FLAGS \
-	(TALLY_RECORDER_CALLCHAIN | TALLY_RECORDER_NO_INHERIT | TALLY_RECORDER_PERF_CLOCK)
-#define KNOWN_FLAGS                                                            \
-	(SAMPLING_FLAGS | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED | \
+#define KNOWN_FLAGS                                                               \
+	(RECORDER_SAMPLING | TALLY_RECORDER_SIDE_BAND | TALLY_RECORDER_DISABLED | \
 	 TALLY_RECORDER_UNWIND | TALLY_RECORDER_KEEP)
-
-/* What the sampler of the side-band is asked for as that of the events is. */
-#define SIDE_FLAGS                                                                         \
-	(TALLY_SAMPLER_NO_INHERIT | TALLY_SAMPLER_PERF_CLOCK | TALLY_SAMPLER_USE_CLOCKID | \
-	 TALLY_SAMPLER_DATA | TALLY_SAMPLER_NAMESPACES | TALLY_SAMPLER_CGROUPS |           \
-	 TALLY_SAMPLER_BPF | TALLY_SAMPLER_TEXT_POKES | TALLY_SAMPLER_NO_STOP)
-
-struct tally_recorder {
-	struct tally_sampler *sampler;
-	/*
-	 * What is mapped and started, by an event of its own: for events that are off meanwhile, or
-	 * whose records are overwritten. NULL: the first event of the sampler tells it.
-	 */
-	struct tally_sampler *side;
-	struct tally_events *events, *side_events;
-	struct tally_writer *writer;
-	struct tally_recorder_opts opts;
-	struct tally_target target;
-	struct synth synth;
-	struct tallier seen;
-	struct drain drain;
-	struct unwinding unwinding; /* without an unwinder: samples stay as they are */
-	struct stolen stolen_before;
-	char *path;  /* of the file, for messages */
-	char *cache; /* folder; NULL: nothing is kept */
-	uint64_t opened_cpu_ns, started_ns, drained_ns, rounds;
-	uint64_t bytes_before; /* in the files before this one */
-	bool overwrite;        /* the samples are in the rings, and in the file when that ends */
-	bool ended;            /* all sampled tasks are gone, or the file is long enough */
-};
-
-/* Both ways of saying how to sample become one. */
-static int sampling(const struct tally_recorder *r, struct tally_sampler_opts *out,
-		    struct tally_error *err)
-{
-	static const struct {
-		uint32_t recorder, sampler;
-	} flags[] = {
-		{ TALLY_RECORDER_CALLCHAIN, TALLY_SAMPLER_CALLCHAIN },
-		{ TALLY_RECORDER_NO_INHERIT, TALLY_SAMPLER_NO_INHERIT },
-		{ TALLY_RECORDER_PERF_CLOCK, TALLY_SAMPLER_PERF_CLOCK },
-	};
-	const struct tally_recorder_opts *o = &r->opts;
-	bool simple = o->flags & SAMPLING_FLAGS || o->freq || o->period || o->sample_type ||
-		      o->ring_bytes;
-
-	if (o->sampler && simple)
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "how to sample is given twice, by a sampler's options and beside");
-	int ret = opts_read(out, sizeof(*out), UINT32_MAX, o->sampler, err);
-	if (ret < 0)
-		return ret;
-	out->size = sizeof(*out);
-	out->root = o->root;
-	if (o->sampler)
-		return 0;
-	out->freq = o->freq;
-	out->period = o->period;
-	out->sample_type = o->sample_type;
-	out->ring_bytes = o->ring_bytes;
-	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
-		if (o->flags & flags[i].recorder)
-			out->flags |= flags[i].sampler;
-	return 0;
-}
-
-/* An event that counts nothing and stays on, for the records of what is mapped and started. */
-static int open_side(struct tally_recorder *r, const struct tally_sampler_opts *with,
-		     struct tally_error *err)
-{
-	const struct tally_events_opts events_opts = {
-		.size = sizeof(events_opts),
-		.fallback = TALLY_FALLBACK_NEWER_BITS | TALLY_FALLBACK_USER_ONLY,
-		.root = r->opts.root,
-	};
-	struct tally_sampler_opts opts = {
-		.size = sizeof(opts),
-		.flags = with->flags & SIDE_FLAGS,
-		.clockid = with->clockid,
-		.freeze = with->freeze,
-		.freq = 1,
-		.sample_type = TALLY_SAMPLE_IDENTIFIER,
-		.root = r->opts.root,
-	};
-	int ret = tally_events_parse(&r->side_events, "dummy", &events_opts, err);
-
-	if (ret == 0)
-		ret = tally_sampler_open(&r->side, r->side_events, &r->target, &opts, err);
-	return ret == 0 ? drain_add(&r->drain, r->side, false, err) : ret;
-}
-
-/* The events, and another that stays on where they do not, or whose records last where theirs do not. */
-static int open_both(struct tally_recorder *r, struct tally_sampler_opts *opts,
-		     struct tally_error *err)
-{
-	struct tally_target target = r->target;
-	int ret;
-
-	opts->sample_type |= TALLY_SAMPLE_IDENTIFIER;
-	ret = open_side(r, opts, err);
-	if (ret < 0)
-		return ret;
-	opts->flags |= TALLY_SAMPLER_NO_SIDE_BAND;
-	/* No exec shall enable what is to stay disabled. A command that waits starts no thread. */
-	if (r->opts.flags & TALLY_RECORDER_DISABLED && target.scope == TALLY_SCOPE_COMMAND) {
-		target.scope = TALLY_SCOPE_PROCESS;
-		opts->flags |= TALLY_SAMPLER_NO_STOP;
-	}
-	return tally_sampler_open(&r->sampler, r->events, &target, opts, err);
-}
-
-/* Both samplers share one stop of a process. */
-static int open_held(struct tally_recorder *r, struct tally_sampler_opts *opts,
-		     struct tally_error *err)
-{
-	struct tally_freeze *freeze = NULL;
-
-	if (r->target.scope == TALLY_SCOPE_PROCESS && !opts->freeze &&
-	    !(opts->flags & TALLY_SAMPLER_NO_STOP)) {
-		int ret = tally_freeze_open(&freeze, r->target.id,
-					    TALLY_OPTS(freeze, .root = r->opts.root), err);
-		if (ret < 0)
-			return ret;
-		opts->freeze = freeze;
-	}
-	int ret = open_both(r, opts, err);
-	tally_freeze_close(freeze);
-	return ret;
-}
-
-/* Where there are stacks to unwind, and a machine whose stacks can be. */
-static int open_unwinding(struct tally_recorder *r, struct tally_error *err)
-{
-	const uint64_t needed = TALLY_SAMPLE_CALLCHAIN | TALLY_SAMPLE_REGS_USER |
-				TALLY_SAMPLE_STACK_USER;
-	uint64_t type = tally_sampler_attr(r->sampler, 0)->sample_type;
-
-	if (!(r->opts.flags & TALLY_RECORDER_UNWIND) || r->overwrite || (type & needed) != needed)
-		return 0;
-	int ret = unwinding_open(&r->unwinding, r->sampler, r->events, r->opts.root, err);
-	if (ret == -EOPNOTSUPP) {
-		unwinding_done(&r->unwinding);
-		return 0;
-	}
-	r->drain.unwinding = &r->unwinding;
-	return ret;
-}
-
-static int open_samplers(struct tally_recorder *r, struct tally_error *err)
-{
-	struct tally_sampler_opts opts;
-	int ret = sampling(r, &opts, err);
-
-	if (ret < 0)
-		return ret;
-	if (r->opts.flags & TALLY_RECORDER_DISABLED && !(r->opts.flags & TALLY_RECORDER_SIDE_BAND))
-		return error_set(err, -EINVAL, TALLY_CAUSE_ARGUMENT,
-				 "events that start disabled cannot tell what is mapped: DISABLED "
-				 "needs SIDE_BAND");
-	r->overwrite = opts.flags & TALLY_SAMPLER_OVERWRITE;
-	if (r->overwrite || r->opts.flags & TALLY_RECORDER_SIDE_BAND)
-		ret = open_held(r, &opts, err);
-	else
-		ret = tally_sampler_open(&r->sampler, r->events, &r->target, &opts, err);
-	return ret == 0 ? drain_add(&r->drain, r->sampler, r->overwrite, err) : ret;
-}
-
-/* What the kernel took instead, when it took another event: the file should not call it cycles. */
-static const char *recorded_name(const struct tally_event *event)
-{
-	const struct tally_attr *asked = tally_event_attr(event);
-	const struct tally_attr *granted = tally_event_granted(event);
-
-	if (granted && granted->type != asked->type && granted->type == TALLY_TYPE_SOFTWARE &&
-	    granted->config == TALLY_SW_CPU_CLOCK)
-		return "cpu-clock";
-	return tally_event_name(event);
-}
-
-static int add_events(struct tally_recorder *r, const struct tally_sampler *sampler,
-		      const struct tally_events *events, struct tally_error *err)
-{
-	int ret = 0;
-
-	for (uint32_t i = 0; ret == 0 && i < tally_events_count(events); i++) {
-		const uint64_t *ids;
-		uint32_t count = tally_sampler_ids(sampler, i, &ids);
-		struct tally_attr attr = *tally_sampler_attr(sampler, i);
-		/* The chains of the file have what those of the kernel lack. */
-		if (r->unwinding.unwinder && attr.sample_type & TALLY_SAMPLE_STACK_USER)
-			attr.flags &= ~TALLY_ATTR_EXCLUDE_CALLCHAIN_USER;
-		ret = tally_writer_event(r->writer, recorded_name(tally_events_at(events, i)),
-					 &attr, ids, count, err);
-	}
-	return ret;
-}
-
-static int add_kernel_build_id(struct tally_recorder *r)
-{
-	struct build_id id = kernel_build_id(r->opts.root);
-
-	return id.len ? tally_writer_build_id(r->writer, TALLY_MISC_KERNEL, -1, "[kernel.kallsyms]",
-					      id.bytes, id.len)
-		      : 0;
-}
-
-/* Groups as the file's readers know them, with the names that perf gives: its leader's stand for it. */
-static int add_groups(struct tally_recorder *r)
-{
-	int ret = 0;
-
-	for (uint32_t i = 0; ret == 0 && i < tally_events_count(r->events); i++) {
-		const struct tally_event *event = tally_events_at(r->events, i);
-		uint32_t members = tally_event_group_size(event);
-		if (tally_event_leader(event) == i && members > 1)
-			ret = tally_writer_group(r->writer, "{anon_group}", i, members);
-	}
-	return ret;
-}
-
-/* Before the records, where a stream's reader needs it. */
-static int describe(struct tally_recorder *r, struct tally_error *err)
-{
-	uint32_t words = 0;
-	int ret = tally_writer_describe_machine(r->writer, r->opts.root);
-
-	while (r->opts.cmdline && r->opts.cmdline[words])
-		words++;
-	if (ret == 0 && words)
-		ret = tally_writer_cmdline(r->writer, words, r->opts.cmdline);
-	if (ret == 0)
-		ret = add_groups(r);
-	if (ret == 0)
-		ret = tracing_data_write(r->writer, r->events, r->opts.root);
-	if (ret == 0)
-		ret = add_kernel_build_id(r);
-	return ret < 0 ? error_nomem(err, "the description of the recording") : 0;
-}
-
-/* A file with its header and the kernel's maps. */
-static int open_writer(struct tally_recorder *r, struct tally_error *err)
-{
-	struct tally_writer_opts opts = {
-		.size = sizeof(opts),
-		.owner_uid_plus_1 = r->opts.owner_uid_plus_1,
-		.owner_gid_plus_1 = r->opts.owner_gid_plus_1,
-		.compress = r->opts.compress,
-	};
-	int ret = tally_writer_open(&r->writer, r->path, &opts, err);
-
-	if (ret == 0)
-		ret = add_events(r, r->sampler, r->events, err);
-	if (ret == 0 && r->side)
-		ret = add_events(r, r->side, r->side_events, err);
-	if (ret == 0)
-		ret = describe(r, err);
-	if (ret == 0)
-		ret = tally_writer_begin(r->writer, err);
-	if (ret < 0)
-		return ret;
-	r->drain.writer = r->synth.writer = r->writer;
-	ret = synth_kernel(&r->synth, err);
-	if (ret == 0)
-		ret = synth_threads(&r->synth, &r->target, err);
-	return ret < 0 ? ret : synth_cpus(&r->synth, r->sampler, err);
-}
 
 /* The flags of the event that tells what is mapped and started, as the kernel took them. */
 static uint64_t teller_flags(const struct tally_recorder *r)
@@ -370,9 +91,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 	r->opened_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	stolen_read(&r->stolen_before, r->opts.root);
 
-	ret = open_samplers(r, err);
-	if (ret == 0)
-		ret = open_unwinding(r, err);
+	ret = recorder_open_samplers(r, err);
 	if (ret < 0)
 		goto fail;
 	r->drain.seen = &r->seen;
@@ -386,7 +105,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		.maps = &r->unwinding.maps,
 	};
 	tallier_init(&r->seen, r->synth.layout);
-	ret = open_writer(r, err);
+	ret = recorder_open_writer(r, err);
 	if (ret == 0)
 		ret = describe_waiting(r, err);
 	if (ret < 0)
@@ -619,7 +338,7 @@ int tally_recorder_switch(struct tally_recorder *r, const char *keep_as, struct 
 	tally_writer_close(r->writer);
 	r->writer = NULL;
 	r->seen.first_time = r->seen.last_time = 0;
-	ret = open_writer(r, err);
+	ret = recorder_open_writer(r, err);
 	if (ret == 0)
 		ret = describe_system(r, err);
 	if (ret == 0)
