@@ -235,16 +235,17 @@ static void a_breakpoint_moves(void)
 	check_int(tally_counter_enable(o.counter), 0);
 	watched[0] = 1;
 	bool fires = value_of(o.counter) == 1;
-	/* Not aligned to its length: all stays, and it counts on. */
+	/* No CPU watches so many bytes: all stays, and it counts on. */
 	struct tally_count before, after;
-	attr.config1 = (uintptr_t)&watched[0] + 1;
+	attr.config1 = (uintptr_t)&watched[1];
+	attr.config2 = 16;
 	check_int(tally_counter_modify(o.counter, &attr, &err), -EINVAL);
 	check_int(tally_counter_read(o.counter, &before), 0);
 	watched[1] = 3;
 	check_int(tally_counter_read(o.counter, &after), 0);
 	check(after.enabled_ns > before.enabled_ns);
 	check_u64(after.value, before.value);
-	attr.config1 = (uintptr_t)&watched[1];
+	attr.config2 = 8;
 	check_int(tally_counter_modify(o.counter, &attr, &err), 0);
 	/* From here on: QEMU 7.2 of x86 counts three hits while the change above fails, where none is. */
 	uint64_t moved = value_of(o.counter);
