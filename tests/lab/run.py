@@ -5,7 +5,7 @@
   run.py [--arch arm64|x86_64] [--build FOLDER] [--tap] [TEST...]
 
 It gets a kernel (fetch.sh), builds the tests for the guest in FOLDER, boots an emulator for each guest of
-the table below, and shows what the tests print as they print it. A TEST is the name of one, as Meson has it
+the table below, as many at a time as there are CPUs, and shows what the tests print as they print it. A TEST is the name of one, as Meson has it
 (live-pmu), or a pattern ('live-pmu*'); none: all that the table has for a guest. The last line is `N passed, N failed, N skipped`; with --tap it
 speaks TAP instead. The exit status is 1 when anything failed.
 
@@ -23,6 +23,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -79,7 +80,8 @@ MACHINES = {
     "arm64": Machine(
         "arm64", "qemu-system-aarch64", ["-M", "virt"], "ttyAMA0",
         # The default way of signing pointers is a cipher, which is slow to emulate.
-        [Guest("arm64", "max,pauth-impdef=on"),
+        [Guest("arm64-exact", "max,pauth-impdef=on", tests=("exact-*",)),
+         Guest("arm64-live", "max,pauth-impdef=on", tests=("live-*",)),
          Guest("arm64-referee", "max,pauth-impdef=on", tests=REFEREE, referee=True),
          Guest("arm64-short-skid", "max,pauth-impdef=on", tests=("exact-counter",), env={"QEMU_PMU_SKID": "0:100"},
                named=True)]),
@@ -87,14 +89,15 @@ MACHINES = {
         "amd64", "qemu-system-x86_64",
         # An emulator that is not installed does not know where its firmware lies.
         ["-M", "pc", "-parallel", "none", "-vga", "none", "-L", "/usr/share/qemu", "-L", "/usr/share/seabios"], "ttyS0",
-        [Guest("intel", "Skylake-Client,pmu=on", "nmi_watchdog=0", PMU),
+        # What takes longest comes first.
+        [Guest("intel-short-skid", "Skylake-Client,pmu=on", "nmi_watchdog=0", ("exact-counter",),
+               {"QEMU_PMU_SKID": "0:100"}),
+         Guest("intel", "Skylake-Client,pmu=on", "nmi_watchdog=0", PMU),
          Guest("amd", "EPYC,pmu=on", "nmi_watchdog=0", PMU),
          Guest("intel-watchdog", "Skylake-Client,pmu=on", "nmi_watchdog=1", COUNTING),
          # Interrupts that come late by up to so many instructions, as those of CPUs do.
          Guest("intel-skid", "Skylake-Client,pmu=on", "nmi_watchdog=0", ("live-pmu_sample", "exact-counter"),
                {"QEMU_PMU_SKID": "0:2000"}),
-         Guest("intel-short-skid", "Skylake-Client,pmu=on", "nmi_watchdog=0", ("exact-counter",),
-               {"QEMU_PMU_SKID": "0:100"}),
          # No table knows it: what counts exactly has to be found by trying.
          Guest("intel-unknown", "Skylake-Client,pmu=on,model=250", "nmi_watchdog=0", ("exact-selftest", "live-command")),
          Guest("intel-referee", "Skylake-Client,pmu=on", "nmi_watchdog=0", REFEREE, referee=True),
@@ -137,8 +140,17 @@ def do(*words):
     return done.stdout
 
 
+_line = threading.Lock()
+
+
+def tell(text):
+    """A line of one guest amid those of others."""
+    with _line:
+        print(text, flush=True)
+
+
 def say(text):
-    print(f"# lab: {text} ({time.monotonic() - STARTED:.0f} s)", flush=True)
+    tell(f"# lab: {text} ({time.monotonic() - STARTED:.0f} s)")
 
 
 def get_kernel(machine):
@@ -209,16 +221,21 @@ class Results:
     def __init__(self):
         self.count = {"passed": 0, "failed": 0, "skipped": 0}
         self.bad = []
+        self.lock = threading.Lock()
 
     def point(self, state, name, reason=""):
-        self.count[state] += 1
-        number = sum(self.count.values())
-        if state == "failed":
-            self.bad.append(f"failed: {name}{': ' + reason if reason else ''}")
-        if state == "failed" and reason:
-            print(f"# {reason}")
-        skip = f" # SKIP {reason}" if state == "skipped" else ""
-        print(f"{'not ' if state == 'failed' else ''}ok {number} - {name}{skip}", flush=True)
+        with self.lock:
+            self.count[state] += 1
+            number = sum(self.count.values())
+            if state == "failed":
+                self.bad.append(f"failed: {name}{': ' + reason if reason else ''}")
+            if state == "failed" and reason:
+                tell(f"# {reason}")
+            skip = f" # SKIP {reason}" if state == "skipped" else ""
+            tell(f"{'not ' if state == 'failed' else ''}ok {number} - {name}{skip}")
+
+    def failures_of(self, guest):
+        return [line for line in self.bad if line.startswith(f"failed: {guest.name}:")]
 
     def end(self, tap):
         if tap:
@@ -267,7 +284,7 @@ class Listener:
             self.plan = 1 if name == "all" else self.plan
             self.results.point(state, self.name(name), reason)
         if not found and text.startswith("#"):
-            print(text, flush=True)
+            tell(f"# {self.guest}: {text[1:].strip()}")
 
     def ended(self, how, status):
         if how == "killed":
@@ -279,17 +296,21 @@ class Listener:
         self.test = ""
 
 
+_emulators = []  # that were started
+
+
 def read_lines(stream, lines):
     for line in stream:
         lines.put(line.decode(errors="replace").rstrip("\r\n"))
     lines.put(None)
 
 
-def make_referee(folder):
+def make_referee(guest, folder):
     """The plugin, and the file that it writes."""
+    plugin = folder / f"{guest.name}.so"
     do(os.environ.get("CC") or "cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fPIC",
-       "-shared", "-o", folder / "referee.so", HERE / "referee.c")
-    return folder / "referee.so", folder / "referee.out"
+       "-shared", "-o", plugin, HERE / "referee.c")
+    return plugin, folder / f"{guest.name}.out"
 
 
 COUNTS = re.compile(r"(\w+)=(\d+)")
@@ -328,6 +349,7 @@ def boot(emulator, machine, guest, kernel, archive, console, results, more=()):
     end = time.monotonic() + LIMIT_S
     process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.STDOUT, env={**os.environ, **guest.env})
+    _emulators.append(process)
     threading.Thread(target=read_lines, args=(process.stdout, lines), daemon=True).start()
     try:
         with open(console, "w", encoding="utf-8") as log:
@@ -347,8 +369,8 @@ def matches(name, patterns):
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def run_guest(guest, arch, args, parts, results):
-    machine, (emulator, kernel, root, tests) = MACHINES[arch], parts
+def run_guest(guest, args, parts, results):
+    machine, (emulator, kernel, root, tests) = MACHINES[args.arch], parts
     wanted = [name for name in tests if matches(name, args.tests or ["*"]) and matches(name, guest.tests)]
     chosen = {name: tests[name] for name in wanted if name not in LEFT_OUT}
     for name in wanted:
@@ -358,24 +380,38 @@ def run_guest(guest, arch, args, parts, results):
         return
     archive, console = args.build / f"{guest.name}.cpio", args.build / f"{guest.name}.console"
     make_archive(archive, args.build, root, chosen)
-    say(f"booting {kernel.name} on {guest.cpu} {guest.kernel}")
-    failed = results.count["failed"]
+    say(f"{guest.name}: booting {kernel.name} on {guest.cpu} {guest.kernel}".rstrip())
     more = []
     if guest.referee:
-        plugin, seen = make_referee(args.build)
+        plugin, seen = make_referee(guest, args.build)
         more = ["-plugin", f"{plugin},out={seen}"]
     why = boot(emulator, machine, guest, kernel, archive, console, results, more)
     if guest.referee and "plugin" in console.read_text(encoding="utf-8"):
         results.point("skipped", f"{guest.name}: referee", "this emulator takes no plugins of version 1 (QEMU 8.1 does)")
     elif why:
-        results.point("failed", guest.name, why)
+        results.point("failed", f"{guest.name}: the guest", why)
     elif guest.referee:
         judge(guest, console, seen, results)
-    if results.count["failed"] > failed:
-        print(f"# lab: its console is kept in {console}")
+    if results.failures_of(guest):
+        tell(f"# lab: {guest.name}: its console is kept in {console}")
     else:
         console.unlink()
     archive.unlink()
+
+
+def run_guests(guests, args, parts, results):
+    """An emulator keeps one CPU busy: as many at a time as there are."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        running = [pool.submit(run_guest, guest, args, parts, results) for guest in guests]
+        try:
+            for one in running:
+                one.result()
+        except BaseException:
+            for one in running:
+                one.cancel()
+            for process in _emulators:
+                process.kill()
+            raise
 
 
 def main():
@@ -402,11 +438,9 @@ def main():
     for pattern in args.tests:
         if not any(matches(name, [pattern]) for name in tests):
             sys.exit(f"lab: no test {pattern}; there are {' '.join(tests)}")
-    for guest in machine.guests:
-        if guest.named and not os.environ.get("TALLY_LAB_QEMU"):
-            continue
-        if args.guest in (None, guest.name):
-            run_guest(guest, args.arch, args, (emulator, kernel, root, tests), results)
+    guests = [g for g in machine.guests if args.guest in (None, g.name) and
+              (os.environ.get("TALLY_LAB_QEMU") or not g.named)]
+    run_guests(guests, args, (emulator, kernel, root, tests), results)
     say("done")
     return results.end(args.tap)
 
