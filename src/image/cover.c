@@ -10,6 +10,9 @@
 #define DIGIT_BITS 11
 #define DIGITS     (1u << DIGIT_BITS)
 
+/* So many are sorted by insertion: counting digits would take longer. */
+#define FEW 64
+
 bool cover_add(struct cover *c, uint64_t low, uint64_t high, uint32_t value, uint32_t rank)
 {
 	if (!c->has_base) {
@@ -34,18 +37,37 @@ static bool is_sorted(const struct cover *c)
 	return true;
 }
 
+static void sort_few(struct cover *c)
+{
+	struct cover_range *at = c->ranges.at;
+
+	for (size_t i = 1, k; i < c->ranges.count; i++) {
+		struct cover_range range = at[i];
+		for (k = i; k && at[k - 1].low > range.low; k--)
+			at[k] = at[k - 1];
+		at[k] = range;
+	}
+}
+
 /* By `low`, equal ones in the order in which they came. */
 static bool sort(struct cover *c)
 {
 	size_t count = c->ranges.count;
+	uint32_t differ = 0;
 
-	if (is_sorted(c))
+	if (count <= FEW)
+		sort_few(c);
+	if (count <= FEW || is_sorted(c))
 		return true;
 	struct cover_range *from = c->ranges.at, *to = malloc(count * sizeof(*to));
 	if (!to)
 		return false;
+	for (size_t i = 1; i < count; i++)
+		differ |= from[i].low ^ from[0].low;
 	for (unsigned shift = 0; shift < 32; shift += DIGIT_BITS) {
 		uint32_t at[DIGITS + 1] = { 0 };
+		if (!(differ >> shift & (DIGITS - 1)))
+			continue;
 		for (size_t i = 0; i < count; i++)
 			at[(from[i].low >> shift & (DIGITS - 1)) + 1]++;
 		for (size_t i = 1; i < DIGITS; i++)

@@ -194,10 +194,12 @@ static int file_path(struct debug_info *d, const struct spot *spot, uint32_t num
 		     const char **out)
 {
 	const struct line_table *t = spot->table;
-	const struct line_file *file = t ? line_table_file(t, number) : NULL;
+	struct line_file *file = t ? line_table_file(t, number) : NULL;
+	/* Units that share a table may have been compiled in different folders. */
+	bool is_own = t && t->unit == spot->unit;
 
-	*out = NULL;
-	if (!file)
+	*out = file && is_own ? file->path : NULL;
+	if (!file || *out)
 		return 0;
 	const char *folder = file->folder < t->folders.count ? t->folders.at[file->folder] : NULL;
 	const char *const parts[] = {
@@ -206,6 +208,8 @@ static int file_path(struct debug_info *d, const struct spot *spot, uint32_t num
 		file->name,
 	};
 	*out = join(d, parts);
+	if (is_own)
+		file->path = *out;
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -253,8 +257,9 @@ static int add_places(struct debug_info *d, const struct spot *spot, struct debu
 	int r = add_place(d, spot, places, &at);
 	while (r == 0 && node != INLINE_NONE) {
 		const struct inline_node *n = &x->nodes.at[node];
-		r = name_place(places, spot, n->die);
 		node = n->parent;
+		if (node != INLINE_NONE || !places->without_outermost)
+			r = name_place(places, spot, n->die);
 		if (r < 0 || node == INLINE_NONE)
 			break;
 		places->list.at[places->list.count - 1].inlined = true;

@@ -26,6 +26,8 @@ struct debug_place {
 
 struct debug_places {
 	VEC(struct debug_place) list; /* innermost first */
+	/* Asked with it: the name of the function that is no inlined call is not looked for. */
+	bool without_outermost;
 };
 
 struct debug_info {

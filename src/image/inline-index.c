@@ -20,7 +20,7 @@ struct walk {
 
 /* Of a function's DIE. */
 struct attributes {
-	struct dwarf_value low_pc, high_pc, ranges, call_file, call_line, call_column;
+	struct dwarf_value low_pc, high_pc, ranges, call_file, call_line, call_column, origin;
 };
 
 static bool is_function(uint16_t tag)
@@ -68,6 +68,8 @@ static struct dwarf_value *wanted(struct attributes *a, uint16_t name)
 		return &a->call_line;
 	case DW_AT_call_column:
 		return &a->call_column;
+	case DW_AT_abstract_origin:
+		return &a->origin;
 	default:
 		return NULL;
 	}
@@ -99,6 +101,22 @@ static bool is_between(const struct dwarf_abbrev *abbrev, uint32_t owner)
 	       owner != INLINE_NONE;
 }
 
+/*
+ * Where the name of a function is found. That of an inlined call stands with its abstract instance;
+ * many calls share one, in few places of the file.
+ */
+static uint64_t named_by(const struct walk *w, const struct dwarf_abbrev *abbrev,
+			 const struct attributes *a, uint64_t die)
+{
+	struct dwarf_unit *to;
+	uint64_t origin;
+
+	if (abbrev->tag != DW_TAG_inlined_subroutine ||
+	    !dwarf_unit_reference(w->unit, &a->origin, &to, &origin) || to != w->unit)
+		return die;
+	return origin;
+}
+
 /* Adds a function. Its number, or INLINE_NONE: there is nothing to say of it. -ENOMEM. */
 static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die,
 			    uint32_t owner, uint32_t depth)
@@ -118,7 +136,7 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 	if (!node)
 		return -ENOMEM;
 	*node = (struct inline_node){
-		.die = die,
+		.die = named_by(w, abbrev, &a, die),
 		.parent = abbrev->tag == DW_TAG_inlined_subroutine ? owner : INLINE_NONE,
 		.call_file = (uint32_t)a.call_file.number,
 		.call_line = (uint32_t)a.call_line.number,

@@ -14,7 +14,7 @@
 #define INLINE_NONE UINT32_MAX
 
 struct inline_node {
-	uint64_t die;    /* in .debug_info */
+	uint64_t die;    /* that tells its name, in .debug_info */
 	uint32_t parent; /* in which this was inlined; INLINE_NONE: a function of its own */
 	uint32_t call_file, call_line, call_column;
 };
@@ -30,13 +30,5 @@ void inline_index_done(struct inline_index *x);
 
 /* The innermost function or inlined call at an address; INLINE_NONE. Chains by `parent` end. */
 uint32_t inline_index_find(const struct inline_index *x, uint64_t address);
-
-struct die_name {
-	const char *text; /* in the sections; NULL: it has none */
-	bool is_linkage;  /* as the linker knows it, maybe mangled */
-};
-
-/* The name of a function's DIE, by what it is an instance of too. -ENOMEM. */
-int die_name(struct die_name *name, struct dwarf_unit *u, uint64_t die);
 
 #endif

@@ -143,6 +143,8 @@ static int find_sources(struct source_lines *lines, struct tally_symbolizer *s,
 	int r = find_debug(lines, s, query, frame->module_id, &debug);
 
 	lines->places.list.count = 0;
+	/* Symbol tables know how a function is called; DWARF may know but part of its name. */
+	lines->places.without_outermost = frame->function != NULL;
 	if (r == 0 && debug)
 		r = debug_info_find(debug, frame->module_address, &lines->places);
 	if (r == 0 && !lines->places.list.count && !vec_push(&lines->places.list))
