@@ -84,7 +84,7 @@ static void read_attributes(struct walk *w, const struct dwarf_abbrev *abbrev, s
 	for (uint32_t i = 0; i < abbrev->count && !w->at.failed; i++) {
 		struct dwarf_value *to = wanted(a, attrs[i].name);
 		if (to)
-			*to = dwarf_form_read(&w->at, attrs[i].form, attrs[i].number, e);
+			*to = dwarf_attr_read(&w->at, &attrs[i], e);
 		else
 			dwarf_attr_skip(&w->at, &attrs[i], e);
 	}
