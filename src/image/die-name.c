@@ -53,7 +53,8 @@ static bool read_die(struct die_name *name, const struct place *at, uint64_t len
 
 	next->unit = NULL;
 	for (uint32_t i = 0; abbrev && i < abbrev->count && !c.failed; i++) {
-		struct dwarf_value v = dwarf_attr_read(&c, &attrs[i], &u->encoding);
+		struct dwarf_value v = { 0 };
+		dwarf_attr_read(&v, &c, &attrs[i], &u->encoding);
 		if (v.form && !take(name, u, attrs[i].name, &v, next))
 			return true;
 	}

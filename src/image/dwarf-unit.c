@@ -312,7 +312,7 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 			dwarf_attr_skip(c, &attrs[i], &u->encoding);
 			continue;
 		}
-		*to = dwarf_attr_read(c, &attrs[i], &u->encoding);
+		dwarf_attr_read(to, c, &attrs[i], &u->encoding);
 		/* The bytes do not stay, so a text is told by its place. */
 		if (to->form == DW_FORM_string)
 			*to = (struct dwarf_value){ DW_FORM_string, offset, NULL };

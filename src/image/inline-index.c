@@ -80,14 +80,21 @@ static void read_attributes(struct walk *w, const struct dwarf_abbrev *abbrev, s
 	const struct dwarf_attr *attrs = dwarf_abbrev_attrs(w->unit->abbrevs, abbrev);
 	const struct dwarf_encoding *e = &w->unit->encoding;
 
-	*a = (struct attributes){ 0 };
+	/* Of each what says that it is not there: to clear all takes as long as to read them. */
+	a->low_pc.form = a->high_pc.form = a->ranges.form = a->origin.form = 0;
+	a->call_file.form = a->call_line.form = a->call_column.form = 0;
 	for (uint32_t i = 0; i < abbrev->count && !w->at.failed; i++) {
 		struct dwarf_value *to = wanted(a, attrs[i].name);
 		if (to)
-			*to = dwarf_attr_read(&w->at, &attrs[i], e);
+			dwarf_attr_read(to, &w->at, &attrs[i], e);
 		else
 			dwarf_attr_skip(&w->at, &attrs[i], e);
 	}
+}
+
+static uint32_t number_of(const struct dwarf_value *v)
+{
+	return v->form ? (uint32_t)v->number : 0;
 }
 
 /*
@@ -138,9 +145,9 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 	*node = (struct inline_node){
 		.die = named_by(w, abbrev, &a, die),
 		.parent = abbrev->tag == DW_TAG_inlined_subroutine ? owner : INLINE_NONE,
-		.call_file = (uint32_t)a.call_file.number,
-		.call_line = (uint32_t)a.call_line.number,
-		.call_column = (uint32_t)a.call_column.number,
+		.call_file = number_of(&a.call_file),
+		.call_line = number_of(&a.call_line),
+		.call_column = number_of(&a.call_column),
 	};
 	vec_each (&w->ranges.list, range)
 		if (!cover_add(&x->cover, range->low, range->high, number, depth))
