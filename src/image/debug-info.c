@@ -60,7 +60,10 @@ int debug_info_start(struct debug_info *d)
 	if (r == 0)
 		r = dwarf_aranges_read(&d->file, &d->units, ARANGES_RANK);
 	dwarf_ranges_done(&ranges);
-	return r == 0 && !cover_seal(&d->units) ? -ENOMEM : r;
+	if (r == 0 && !cover_seal(&d->units))
+		r = -ENOMEM;
+	vec_done(&d->units.ranges);
+	return r;
 }
 
 int debug_info_open(struct debug_info *d, const struct debug_file *from, const char *path,
@@ -88,6 +91,7 @@ void debug_info_done(struct debug_info *d)
 	}
 	vec_done(&d->tables);
 	vec_done(&d->indexes);
+	inline_scratch_done(&d->scratch);
 	map64_done(&d->table_at);
 	cover_done(&d->units);
 	dwarf_split_done(&d->split);
@@ -136,7 +140,7 @@ static int read_functions(struct debug_info *d, struct dwarf_unit *u)
 	}
 	d->indexes.at[d->indexes.count++] = x;
 	u->inlines = x;
-	return inline_index_read(x, u);
+	return inline_index_read(x, u, &d->scratch);
 }
 
 static int find_split(struct debug_info *d, struct dwarf_unit *u)
@@ -256,7 +260,7 @@ static int add_places(struct debug_info *d, const struct spot *spot, struct debu
 		at = (struct source_line){ row->file, row->line, row->column };
 	int r = add_place(d, spot, places, &at);
 	while (r == 0 && node != INLINE_NONE) {
-		const struct inline_node *n = &x->nodes.at[node];
+		const struct inline_node *n = &x->nodes[node];
 		node = n->parent;
 		if (node != INLINE_NONE || !places->without_outermost)
 			r = name_place(places, spot, n->die);
