@@ -27,8 +27,7 @@ struct cover_ranges {
 struct cover {
 	uint64_t base;
 	bool has_base;
-	struct cover_ranges
-		ranges; /* until it is sealed; then its memory may serve another cover */
+	struct cover_ranges ranges; /* until it is sealed; then others may use the memory */
 	VEC(uint32_t) starts, values;
 };
 

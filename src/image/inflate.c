@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* libdeflate by dlopen(3), so that nothing needs to have it, and zlib. */
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "base/bytes.h"
