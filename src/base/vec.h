@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #define VEC(type)                   \
 	struct {                    \
@@ -21,15 +22,20 @@
 
 /* Makes room for `more` further elements. false: no memory. */
 bool vec_grow(void *at_pointer, size_t count, size_t *room, size_t more, size_t element);
+/* vec_push() for elements whose type is not known. */
 void *vec_add(void *at_pointer, size_t *count, size_t *room, size_t element);
 
 /* Gives back room for elements that did not come. */
 void vec_cut(void *at_pointer, size_t count, size_t *room, size_t element);
 
-#define vec_reserve(v, more) \
-	vec_grow((void *)&(v)->at, (v)->count, &(v)->room, (more), sizeof(*(v)->at))
-#define vec_push(v) \
-	((__typeof__((v)->at))vec_add((void *)&(v)->at, &(v)->count, &(v)->room, sizeof(*(v)->at)))
+/* There is room most of the time, so that this is looked at without a call. */
+#define vec_reserve(v, more)                 \
+	((v)->room - (v)->count >= (more) || \
+	 vec_grow((void *)&(v)->at, (v)->count, &(v)->room, (more), sizeof(*(v)->at)))
+#define vec_push(v)                                                                          \
+	((__typeof__((v)->at))(vec_reserve(v, 1)                                             \
+				       ? memset(&(v)->at[(v)->count++], 0, sizeof(*(v)->at)) \
+				       : NULL))
 #define vec_trim(v) vec_cut((void *)&(v)->at, (v)->count, &(v)->room, sizeof(*(v)->at))
 /* NULL + 0 is undefined in C, so nothing is added to an array that never grew. */
 #define vec_each(v, p) \

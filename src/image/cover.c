@@ -10,6 +10,9 @@
 #define DIGIT_BITS 11
 #define DIGITS     (1u << DIGIT_BITS)
 
+/* So many are sorted by insertion: counting digits would take longer. */
+#define FEW 64
+
 bool cover_add(struct cover *c, uint64_t low, uint64_t high, uint32_t value, uint32_t rank)
 {
 	if (!c->has_base) {
@@ -34,18 +37,37 @@ static bool is_sorted(const struct cover *c)
 	return true;
 }
 
+static void sort_few(struct cover *c)
+{
+	struct cover_range *at = c->ranges.at;
+
+	for (size_t i = 1, k; i < c->ranges.count; i++) {
+		struct cover_range range = at[i];
+		for (k = i; k && at[k - 1].low > range.low; k--)
+			at[k] = at[k - 1];
+		at[k] = range;
+	}
+}
+
 /* By `low`, equal ones in the order in which they came. */
 static bool sort(struct cover *c)
 {
 	size_t count = c->ranges.count;
+	uint32_t differ = 0;
 
-	if (is_sorted(c))
+	if (count <= FEW)
+		sort_few(c);
+	if (count <= FEW || is_sorted(c))
 		return true;
 	struct cover_range *from = c->ranges.at, *to = malloc(count * sizeof(*to));
 	if (!to)
 		return false;
+	for (size_t i = 1; i < count; i++)
+		differ |= from[i].low ^ from[0].low;
 	for (unsigned shift = 0; shift < 32; shift += DIGIT_BITS) {
 		uint32_t at[DIGITS + 1] = { 0 };
+		if (!(differ >> shift & (DIGITS - 1)))
+			continue;
 		for (size_t i = 0; i < count; i++)
 			at[(from[i].low >> shift & (DIGITS - 1)) + 1]++;
 		for (size_t i = 1; i < DIGITS; i++)
@@ -101,64 +123,61 @@ static void heap_pop(struct heap *h)
 	h->at[at] = last;
 }
 
-/* From `start` on it is `value`. */
-static bool cut(struct cover *c, uint32_t start, uint32_t value)
+/* From `start` on it is `value`. There is room: a range makes two cuts at most. */
+static void cut(struct cover *c, uint32_t start, uint32_t value)
 {
 	size_t count = c->starts.count;
 
 	if (count && c->starts.at[count - 1] == start) {
 		c->values.at[count - 1] = value;
-		return true;
+		return;
 	}
 	if (count && c->values.at[count - 1] == value)
-		return true;
-	if (count == c->starts.room && (!vec_reserve(&c->starts, 1) || !vec_reserve(&c->values, 1)))
-		return false;
+		return;
 	c->starts.at[c->starts.count++] = start;
 	c->values.at[c->values.count++] = value;
-	return true;
 }
 
 /* Closes what ends up to `until`, the topmost first; what ends below it is dropped when it surfaces. */
-static bool close_up_to(struct cover *c, struct heap *h, uint32_t until)
+static void close_up_to(struct cover *c, struct heap *h, uint32_t until)
 {
 	while (h->count && h->ranges[h->at[0]].high <= until) {
 		uint32_t end = h->ranges[h->at[0]].high;
 		while (h->count && h->ranges[h->at[0]].high <= end)
 			heap_pop(h);
-		if (!cut(c, end, h->count ? h->ranges[h->at[0]].value : COVER_NONE))
-			return false;
+		cut(c, end, h->count ? h->ranges[h->at[0]].value : COVER_NONE);
 	}
-	return true;
 }
 
-static bool walk(struct cover *c, struct heap *h)
+static void walk(struct cover *c, struct heap *h)
 {
 	for (size_t i = 0; i < c->ranges.count; i++) {
 		const struct cover_range *range = &c->ranges.at[i];
-		if (!close_up_to(c, h, range->low))
-			return false;
+		close_up_to(c, h, range->low);
 		heap_push(h, (uint32_t)i);
-		if (!cut(c, range->low, c->ranges.at[h->at[0]].value))
-			return false;
+		cut(c, range->low, c->ranges.at[h->at[0]].value);
 	}
-	return close_up_to(c, h, UINT32_MAX);
+	close_up_to(c, h, UINT32_MAX);
 }
 
 bool cover_seal(struct cover *c)
 {
-	bool ok = c->ranges.count < UINT32_MAX && sort(c);
-	struct heap h = { .ranges = c->ranges.at };
+	size_t count = c->ranges.count;
 
-	if (ok && c->ranges.count) {
-		h.at = malloc(c->ranges.count * sizeof(*h.at));
-		ok = h.at && walk(c, &h);
-		free(h.at);
-	}
-	vec_done(&c->ranges);
+	if (!count)
+		return true;
+	if (count >= UINT32_MAX || !sort(c) || !vec_reserve(&c->starts, 2 * count) ||
+	    !vec_reserve(&c->values, 2 * count))
+		return false;
+	struct heap h = { .ranges = c->ranges.at, .at = malloc(count * sizeof(*h.at)) };
+	if (!h.at)
+		return false;
+	walk(c, &h);
+	free(h.at);
+	c->ranges.count = 0;
 	vec_trim(&c->starts);
 	vec_trim(&c->values);
-	return ok;
+	return true;
 }
 
 uint32_t cover_find(const struct cover *c, uint64_t address)

@@ -18,11 +18,16 @@ struct cover_range {
 	uint32_t low, high, value, rank;
 };
 
+struct cover_ranges {
+	struct cover_range *at;
+	size_t count, room;
+};
+
 /* From starts[i] to starts[i + 1] it is values[i]. */
 struct cover {
 	uint64_t base;
 	bool has_base;
-	VEC(struct cover_range) ranges; /* until it is sealed */
+	struct cover_ranges ranges; /* until it is sealed; then others may use the memory */
 	VEC(uint32_t) starts, values;
 };
 

@@ -60,7 +60,10 @@ int debug_info_start(struct debug_info *d)
 	if (r == 0)
 		r = dwarf_aranges_read(&d->file, &d->units, ARANGES_RANK);
 	dwarf_ranges_done(&ranges);
-	return r == 0 && !cover_seal(&d->units) ? -ENOMEM : r;
+	if (r == 0 && !cover_seal(&d->units))
+		r = -ENOMEM;
+	vec_done(&d->units.ranges);
+	return r;
 }
 
 int debug_info_open(struct debug_info *d, const struct debug_file *from, const char *path,
@@ -88,6 +91,7 @@ void debug_info_done(struct debug_info *d)
 	}
 	vec_done(&d->tables);
 	vec_done(&d->indexes);
+	inline_scratch_done(&d->scratch);
 	map64_done(&d->table_at);
 	cover_done(&d->units);
 	dwarf_split_done(&d->split);
@@ -136,7 +140,7 @@ static int read_functions(struct debug_info *d, struct dwarf_unit *u)
 	}
 	d->indexes.at[d->indexes.count++] = x;
 	u->inlines = x;
-	return inline_index_read(x, u);
+	return inline_index_read(x, u, &d->scratch);
 }
 
 static int find_split(struct debug_info *d, struct dwarf_unit *u)
@@ -194,10 +198,12 @@ static int file_path(struct debug_info *d, const struct spot *spot, uint32_t num
 		     const char **out)
 {
 	const struct line_table *t = spot->table;
-	const struct line_file *file = t ? line_table_file(t, number) : NULL;
+	struct line_file *file = t ? line_table_file(t, number) : NULL;
+	/* Units that share a table may have been compiled in different folders. */
+	bool is_own = t && t->unit == spot->unit;
 
-	*out = NULL;
-	if (!file)
+	*out = file && is_own ? file->path : NULL;
+	if (!file || *out)
 		return 0;
 	const char *folder = file->folder < t->folders.count ? t->folders.at[file->folder] : NULL;
 	const char *const parts[] = {
@@ -206,6 +212,8 @@ static int file_path(struct debug_info *d, const struct spot *spot, uint32_t num
 		file->name,
 	};
 	*out = join(d, parts);
+	if (is_own)
+		file->path = *out;
 	return *out ? 0 : -ENOMEM;
 }
 
@@ -252,9 +260,10 @@ static int add_places(struct debug_info *d, const struct spot *spot, struct debu
 		at = (struct source_line){ row->file, row->line, row->column };
 	int r = add_place(d, spot, places, &at);
 	while (r == 0 && node != INLINE_NONE) {
-		const struct inline_node *n = &x->nodes.at[node];
-		r = name_place(places, spot, n->die);
+		const struct inline_node *n = &x->nodes[node];
 		node = n->parent;
+		if (node != INLINE_NONE || !places->without_outermost)
+			r = name_place(places, spot, n->die);
 		if (r < 0 || node == INLINE_NONE)
 			break;
 		places->list.at[places->list.count - 1].inlined = true;

@@ -11,8 +11,9 @@
 
 #include "base/vec.h"
 #include "image/debug-file.h"
-#include "image/dwarf-split.h"
 #include "image/cover.h"
+#include "image/dwarf-split.h"
+#include "image/inline-index.h"
 #include "image/line-table.h"
 #include "image/texts.h"
 
@@ -26,6 +27,8 @@ struct debug_place {
 
 struct debug_places {
 	VEC(struct debug_place) list; /* innermost first */
+	/* Asked with it: the name of the function that is no inlined call is not looked for. */
+	bool without_outermost;
 };
 
 struct debug_info {
@@ -35,6 +38,7 @@ struct debug_info {
 	VEC(struct line_table *) tables;
 	struct map64 table_at; /* by offset in .debug_line: index + 1 */
 	VEC(struct inline_index *) indexes;
+	struct inline_scratch scratch;
 	struct texts texts;       /* paths put together */
 	struct debug_file opened; /* to close, with */
 	bool has_files;

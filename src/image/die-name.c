@@ -2,7 +2,7 @@
 /* The name of a function, which may stand with its abstract instance or its declaration. */
 #include <errno.h>
 
-#include "image/inline-index.h"
+#include "image/dwarf-unit.h"
 
 /* An inlined call, its abstract instance, the declaration that this completes: three in practice. */
 #define MAX_HOPS 16
@@ -53,15 +53,15 @@ static bool read_die(struct die_name *name, const struct place *at, uint64_t len
 
 	next->unit = NULL;
 	for (uint32_t i = 0; abbrev && i < abbrev->count && !c.failed; i++) {
-		struct dwarf_value v = dwarf_form_read(&c, attrs[i].form, attrs[i].number,
-						       &u->encoding);
+		struct dwarf_value v = { 0 };
+		dwarf_attr_read(&v, &c, &attrs[i], &u->encoding);
 		if (v.form && !take(name, u, attrs[i].name, &v, next))
 			return true;
 	}
 	return !c.failed;
 }
 
-int die_name(struct die_name *name, struct dwarf_unit *u, uint64_t die)
+static int find_name(struct die_name *name, struct dwarf_unit *u, uint64_t die)
 {
 	struct place at = { u, die }, next;
 
@@ -77,5 +77,23 @@ int die_name(struct die_name *name, struct dwarf_unit *u, uint64_t die)
 			read_die(name, &at, UINT64_MAX, &next);
 		at = next;
 	}
+	return 0;
+}
+
+/* What is inlined is inlined in many places. */
+int die_name(struct die_name *name, struct dwarf_unit *u, uint64_t die)
+{
+	struct dwarf_file *f = u->file;
+	uint32_t *index = map64_at(&f->names_at, die);
+
+	if (!index || !vec_reserve(&f->names, 1))
+		return -ENOMEM;
+	if (!*index) {
+		int r = find_name(&f->names.at[f->names.count], u, die);
+		if (r < 0)
+			return r;
+		*index = (uint32_t)++f->names.count;
+	}
+	*name = f->names.at[*index - 1];
 	return 0;
 }

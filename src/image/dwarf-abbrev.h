@@ -64,6 +64,33 @@ static inline void dwarf_attr_skip(struct dwarf_cursor *c, const struct dwarf_at
 		dwarf_form_skip(c, attr->form, e);
 }
 
+/*
+ * A value. Most are numbers of a few bytes, for which nothing has to be looked up; and they are filled
+ * in where they belong, since a copy of what was just written in parts would have to wait for it.
+ */
+static inline void dwarf_attr_read(struct dwarf_value *v, struct dwarf_cursor *c,
+				   const struct dwarf_attr *attr, const struct dwarf_encoding *e)
+{
+	switch (attr->form == DW_FORM_implicit_const ? -1 : attr->number) {
+	case 1:
+		v->number = cursor_u8(c);
+		break;
+	case 2:
+		v->number = cursor_u16(c);
+		break;
+	case 4:
+		v->number = cursor_u32(c);
+		break;
+	case 8:
+		v->number = cursor_u64(c);
+		break;
+	default:
+		*v = dwarf_form_read(c, attr->form, attr->number, e);
+		return;
+	}
+	v->form = c->failed ? 0 : attr->form;
+}
+
 /* Goes behind a DIE, whose code was read. */
 void dwarf_abbrev_skip(const struct dwarf_abbrevs *a, const struct dwarf_abbrev *abbrev,
 		       struct dwarf_cursor *c, const struct dwarf_encoding *e);

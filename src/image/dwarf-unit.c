@@ -59,6 +59,8 @@ void dwarf_file_done(struct dwarf_file *f)
 	vec_done(&f->abbrevs);
 	map64_done(&f->abbrevs_at);
 	vec_done(&f->units);
+	vec_done(&f->names);
+	map64_done(&f->names_at);
 	free(f->scratch.at);
 	free(f->window.at);
 }
@@ -310,7 +312,7 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 			dwarf_attr_skip(c, &attrs[i], &u->encoding);
 			continue;
 		}
-		*to = dwarf_form_read(c, attrs[i].form, attrs[i].number, &u->encoding);
+		dwarf_attr_read(to, c, &attrs[i], &u->encoding);
 		/* The bytes do not stay, so a text is told by its place. */
 		if (to->form == DW_FORM_string)
 			*to = (struct dwarf_value){ DW_FORM_string, offset, NULL };
@@ -478,8 +480,8 @@ bool dwarf_unit_address(const struct dwarf_unit *u, const struct dwarf_value *v,
 	}
 }
 
-bool dwarf_unit_reference(const struct dwarf_unit *u, const struct dwarf_value *v,
-			  struct dwarf_unit **to, uint64_t *die)
+bool dwarf_unit_reference(struct dwarf_unit *u, const struct dwarf_value *v, struct dwarf_unit **to,
+			  uint64_t *die)
 {
 	struct dwarf_file *f = u->file;
 
@@ -503,6 +505,10 @@ bool dwarf_unit_reference(const struct dwarf_unit *u, const struct dwarf_value *
 	default:
 		return false;
 	}
-	*to = f ? dwarf_file_unit(f, *die) : NULL;
+	/* Most stay in their unit. */
+	if (f == u->file && *die >= u->dies && *die < u->end)
+		*to = u;
+	else
+		*to = f ? dwarf_file_unit(f, *die) : NULL;
 	return *to != NULL;
 }

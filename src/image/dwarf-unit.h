@@ -55,6 +55,11 @@ struct dwarf_unit {
 	struct dwarf_unit *split;
 };
 
+struct die_name {
+	const char *text; /* in the sections; NULL: it has none */
+	bool is_linkage;  /* as the linker knows it, maybe mangled */
+};
+
 struct dwarf_file {
 	struct dwarf_section sections[DWARF_SECTIONS];
 	struct dwarf_file *alt;       /* of dwz, with what several files share; NULL: none */
@@ -64,6 +69,8 @@ struct dwarf_file {
 	uint64_t abbrev_budget, range_budget, line_budget; /* bytes that may yet be looked at */
 	struct dwarf_scratch scratch, window;
 	uint64_t window_from, window_to; /* what is in the window, of .debug_info */
+	VEC(struct die_name) names;      /* that were asked for */
+	struct map64 names_at;           /* by where the DIE is: index + 1 */
 	bool is_dwo;
 };
 
@@ -95,7 +102,10 @@ bool dwarf_unit_address(const struct dwarf_unit *u, const struct dwarf_value *v,
 /* The entry with that index in .debug_addr. */
 bool dwarf_unit_indexed(const struct dwarf_unit *u, uint64_t index, uint64_t *address);
 /* The DIE that is referred to, and its unit, maybe of another file. */
-bool dwarf_unit_reference(const struct dwarf_unit *u, const struct dwarf_value *v,
-			  struct dwarf_unit **to, uint64_t *die);
+bool dwarf_unit_reference(struct dwarf_unit *u, const struct dwarf_value *v, struct dwarf_unit **to,
+			  uint64_t *die);
+
+/* The name of a function's DIE in that unit, by what it is an instance of too. -ENOMEM. */
+int die_name(struct die_name *name, struct dwarf_unit *u, uint64_t die);
 
 #endif

@@ -5,12 +5,12 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include "base/bytes.h"
 #include "image/bulk.h"
 #include "image/elf-content.h"
+#include "image/inflate.h"
 
 #ifndef ELFCOMPRESS_ZSTD /* glibc 2.37 */
 #define ELFCOMPRESS_ZSTD 2
@@ -49,19 +49,7 @@ const GElf_Shdr *elf_content_find(const struct elf_input *in, const char *name)
 
 static bool inflate_zlib(struct elf_content *out, const uint8_t *packed, size_t len)
 {
-	z_stream z = { 0 };
-
-	/* Sections stay below 4 GiB, so that the lengths fit (ELF_INPUT_MAX_SECTION). */
-	if (inflateInit(&z) != Z_OK)
-		return false;
-	z.next_in = (Bytef *)(uintptr_t)packed; /* zlib only reads it */
-	z.avail_in = (uInt)len;
-	z.next_out = out->at;
-	z.avail_out = (uInt)out->size;
-	int r = inflate(&z, Z_FINISH);
-	bool whole = r == Z_STREAM_END && z.total_out == out->size;
-	inflateEnd(&z);
-	return whole;
+	return inflate_whole(out->at, out->size, packed, len);
 }
 
 static bool inflate_zstd(struct elf_content *out, const uint8_t *packed, size_t len)

@@ -2,15 +2,18 @@
 /* One walk over the DIEs of a unit. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "image/dwarf-ranges.h"
 #include "image/inline-index.h"
+#include "image/line-table.h"
 
 /* No compiler nests so deeply; what does was made to. */
 #define MAX_DEPTH 2048
 
 struct walk {
 	struct inline_index *index;
+	struct inline_scratch *scratch;
 	struct dwarf_unit *unit;
 	struct dwarf_cursor at;
 	const uint8_t *start; /* of the unit's DIEs */
@@ -20,7 +23,7 @@ struct walk {
 
 /* Of a function's DIE. */
 struct attributes {
-	struct dwarf_value low_pc, high_pc, ranges, call_file, call_line, call_column;
+	struct dwarf_value low_pc, high_pc, ranges, call_file, call_line, call_column, origin;
 };
 
 static bool is_function(uint16_t tag)
@@ -68,6 +71,8 @@ static struct dwarf_value *wanted(struct attributes *a, uint16_t name)
 		return &a->call_line;
 	case DW_AT_call_column:
 		return &a->call_column;
+	case DW_AT_abstract_origin:
+		return &a->origin;
 	default:
 		return NULL;
 	}
@@ -78,14 +83,24 @@ static void read_attributes(struct walk *w, const struct dwarf_abbrev *abbrev, s
 	const struct dwarf_attr *attrs = dwarf_abbrev_attrs(w->unit->abbrevs, abbrev);
 	const struct dwarf_encoding *e = &w->unit->encoding;
 
-	*a = (struct attributes){ 0 };
+	/* Of each what says that it is not there: to clear all takes as long as to read them. */
+	a->low_pc.form = a->high_pc.form = a->ranges.form = a->origin.form = 0;
+	a->call_file.form = a->call_line.form = a->call_column.form = 0;
 	for (uint32_t i = 0; i < abbrev->count && !w->at.failed; i++) {
 		struct dwarf_value *to = wanted(a, attrs[i].name);
 		if (to)
-			*to = dwarf_form_read(&w->at, attrs[i].form, attrs[i].number, e);
+			dwarf_attr_read(to, &w->at, &attrs[i], e);
 		else
 			dwarf_attr_skip(&w->at, &attrs[i], e);
 	}
+}
+
+/* 0 where there is none. */
+static uint64_t number_of(const struct dwarf_value *v, uint64_t most, uint64_t beyond)
+{
+	if (!v->form)
+		return 0;
+	return v->number <= most ? v->number : beyond;
 }
 
 /*
@@ -99,11 +114,26 @@ static bool is_between(const struct dwarf_abbrev *abbrev, uint32_t owner)
 	       owner != INLINE_NONE;
 }
 
+/*
+ * Where the name of a function is found. That of an inlined call stands with its abstract instance;
+ * many calls share one, in few places of the file.
+ */
+static uint64_t named_by(const struct walk *w, const struct dwarf_abbrev *abbrev,
+			 const struct attributes *a, uint64_t die)
+{
+	struct dwarf_unit *to;
+	uint64_t origin;
+
+	if (abbrev->tag != DW_TAG_inlined_subroutine ||
+	    !dwarf_unit_reference(w->unit, &a->origin, &to, &origin) || to != w->unit)
+		return die;
+	return origin;
+}
+
 /* Adds a function. Its number, or INLINE_NONE: there is nothing to say of it. -ENOMEM. */
 static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die,
 			    uint32_t owner, uint32_t depth)
 {
-	struct inline_index *x = w->index;
 	struct attributes a;
 
 	read_attributes(w, abbrev, &a);
@@ -113,19 +143,18 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 		return -ENOMEM;
 	if (!w->ranges.list.count && !is_between(abbrev, owner))
 		return INLINE_NONE;
-	uint32_t number = (uint32_t)x->nodes.count;
-	struct inline_node *node = vec_push(&x->nodes);
-	if (!node)
+	uint32_t number = (uint32_t)w->scratch->nodes.count;
+	if (!vec_reserve(&w->scratch->nodes, 1))
 		return -ENOMEM;
-	*node = (struct inline_node){
-		.die = die,
+	w->scratch->nodes.at[w->scratch->nodes.count++] = (struct inline_node){
+		.die = (uint32_t)named_by(w, abbrev, &a, die),
 		.parent = abbrev->tag == DW_TAG_inlined_subroutine ? owner : INLINE_NONE,
-		.call_file = (uint32_t)a.call_file.number,
-		.call_line = (uint32_t)a.call_line.number,
-		.call_column = (uint32_t)a.call_column.number,
+		.call_line = (uint32_t)number_of(&a.call_line, UINT32_MAX, 0),
+		.call_file = (uint16_t)number_of(&a.call_file, LINE_NO_FILE, LINE_NO_FILE),
+		.call_column = (uint16_t)number_of(&a.call_column, UINT16_MAX, 0),
 	};
 	vec_each (&w->ranges.list, range)
-		if (!cover_add(&x->cover, range->low, range->high, number, depth))
+		if (!cover_add(&w->index->cover, range->low, range->high, number, depth))
 			return -ENOMEM;
 	return number;
 }
@@ -208,29 +237,54 @@ static int walk_dies(struct walk *w)
 	return r;
 }
 
-int inline_index_read(struct inline_index *x, struct dwarf_unit *u)
+/* What was found, in just the memory that it takes. false: no memory. */
+static bool keep(struct inline_index *x, const struct inline_scratch *scratch)
+{
+	size_t count = scratch->nodes.count, len = count * sizeof(*x->nodes);
+
+	if (!count)
+		return true;
+	x->nodes = malloc(len);
+	if (!x->nodes)
+		return false;
+	memcpy(x->nodes, scratch->nodes.at, len);
+	x->count = count;
+	return cover_seal(&x->cover);
+}
+
+int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch)
 {
 	int r = dwarf_unit_abbrevs(u);
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	struct dwarf_file *f = u->file;
-	struct walk w = { .index = x, .unit = u };
+	struct walk w = { .index = x, .scratch = scratch, .unit = u };
+	scratch->nodes.count = 0;
+	x->cover.ranges = scratch->ranges;
 	w.at = dwarf_section_once(&f->sections[DWARF_INFO], u->dies, u->end, &f->scratch);
 	w.start = w.at.at;
 	if (!w.at.failed)
 		r = walk_dies(&w);
-	if (r == 0 && !cover_seal(&x->cover))
+	if (r == 0 && !keep(x, scratch))
 		r = -ENOMEM;
-	vec_trim(&x->nodes);
+	scratch->ranges = x->cover.ranges;
+	scratch->ranges.count = 0;
+	x->cover.ranges = (struct cover_ranges){ 0 };
 	dwarf_ranges_done(&w.ranges);
 	vec_done(&w.owners);
 	return r;
 }
 
+void inline_scratch_done(struct inline_scratch *scratch)
+{
+	vec_done(&scratch->nodes);
+	vec_done(&scratch->ranges);
+}
+
 void inline_index_done(struct inline_index *x)
 {
-	vec_done(&x->nodes);
+	free(x->nodes);
 	cover_done(&x->cover);
 }
 

@@ -13,30 +13,32 @@
 
 #define INLINE_NONE UINT32_MAX
 
+/* Programs have millions of them. */
 struct inline_node {
-	uint64_t die;    /* in .debug_info */
+	uint32_t die;    /* that tells its name, in .debug_info; sections stay below 4 GiB */
 	uint32_t parent; /* in which this was inlined; INLINE_NONE: a function of its own */
-	uint32_t call_file, call_line, call_column;
+	uint32_t call_line;
+	uint16_t call_file, call_column; /* larger ones: LINE_NO_FILE, 0 */
 };
 
 struct inline_index {
-	VEC(struct inline_node) nodes;
+	struct inline_node *nodes;
+	size_t count;
 	struct cover cover; /* of nodes */
 };
 
+/* Memory that grows with the largest unit, instead of anew with each. Zeroed is empty. */
+struct inline_scratch {
+	VEC(struct inline_node) nodes;
+	struct cover_ranges ranges;
+};
+
 /* Walks over the unit's DIEs, as far as they make sense, into a zeroed `*x`. -ENOMEM. */
-int inline_index_read(struct inline_index *x, struct dwarf_unit *u);
+int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch);
+void inline_scratch_done(struct inline_scratch *scratch);
 void inline_index_done(struct inline_index *x);
 
 /* The innermost function or inlined call at an address; INLINE_NONE. Chains by `parent` end. */
 uint32_t inline_index_find(const struct inline_index *x, uint64_t address);
-
-struct die_name {
-	const char *text; /* in the sections; NULL: it has none */
-	bool is_linkage;  /* as the linker knows it, maybe mangled */
-};
-
-/* The name of a function's DIE, by what it is an instance of too. -ENOMEM. */
-int die_name(struct die_name *name, struct dwarf_unit *u, uint64_t die);
 
 #endif

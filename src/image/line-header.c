@@ -20,8 +20,7 @@ bool line_header_old_file(struct dwarf_cursor *c, struct line_file *file)
 
 	if (!name || !*name)
 		return false;
-	file->name = name;
-	file->folder = (uint32_t)cursor_uleb(c);
+	*file = (struct line_file){ .name = name, .folder = (uint32_t)cursor_uleb(c) };
 	cursor_uleb(c); /* when it was changed */
 	cursor_uleb(c); /* its size */
 	return !c->failed;

@@ -11,7 +11,8 @@ struct machine {
 	uint64_t address, start; /* start: of the sequence */
 	size_t first;            /* row of the sequence */
 	uint32_t file, line, column;
-	uint32_t op; /* operation in a VLIW instruction */
+	uint32_t op;      /* operation in a VLIW instruction */
+	uint32_t inverse; /* of the line range, in 1/65536 */
 	bool open, unordered, no_memory;
 };
 
@@ -183,15 +184,17 @@ static void run(struct machine *m, struct dwarf_cursor *c)
 	const struct line_header *h = m->head;
 
 	reset(m);
+	/* Dividing takes long; of numbers of 8 bits this comes to the same. */
+	m->inverse = h->line_range ? 65536 / h->line_range + 1 : 0;
 	while (c->at < c->end && !c->failed && !m->no_memory) {
 		uint8_t opcode = *c->at++;
 		if (opcode >= h->opcode_base) {
 			/* A special opcode moves both and makes a row; without a range it is none. */
-			uint8_t both = opcode - h->opcode_base;
+			uint32_t both = opcode - h->opcode_base, steps = both * m->inverse >> 16;
 			if (!h->line_range)
 				break;
-			advance(m, both / h->line_range);
-			m->line += (uint32_t)(h->line_base + both % h->line_range);
+			advance(m, steps);
+			m->line += (uint32_t)h->line_base + both - steps * h->line_range;
 			add_row(m);
 		} else if (opcode == DW_LNS_extended) {
 			run_extended(m, c);
@@ -219,6 +222,7 @@ int line_table_read(struct line_table *t, const struct dwarf_unit *u, uint64_t o
 	uint64_t len = cursor_u32(&length);
 	struct line_header head;
 
+	t->unit = u;
 	len = len == 0xffffffff ? cursor_u64(&length) + 12 : len + 4;
 	if (length.failed || len > section->size || offset > section->size - len)
 		return 0;
@@ -275,7 +279,7 @@ const struct line_row *line_table_find(const struct line_table *t, uint64_t addr
 	return find_row(t, &t->sequences.at[low - 1], address);
 }
 
-const struct line_file *line_table_file(const struct line_table *t, uint32_t file)
+struct line_file *line_table_file(const struct line_table *t, uint32_t file)
 {
 	if (file >= t->files.count || !t->files.at[file].name)
 		return NULL;

@@ -26,10 +26,12 @@ struct line_sequence {
 
 struct line_file {
 	const char *name; /* in the sections */
+	const char *path; /* of whom the table is: in full; NULL until it is put together */
 	uint32_t folder;
 };
 
 struct line_table {
+	const struct dwarf_unit *unit; /* the first of those whose table it is */
 	uint16_t version;
 	VEC(const char *)
 	folders; /* from 0, the compiler's own, on; NULL: the unit's DW_AT_comp_dir */
@@ -48,6 +50,6 @@ void line_table_done(struct line_table *t);
 /* The row that holds for an address; NULL: none. */
 const struct line_row *line_table_find(const struct line_table *t, uint64_t address);
 /* NULL: no such file. */
-const struct line_file *line_table_file(const struct line_table *t, uint32_t file);
+struct line_file *line_table_file(const struct line_table *t, uint32_t file);
 
 #endif

@@ -12,9 +12,15 @@ struct debug_module {
 	bool looked_for;
 };
 
+struct numbered {
+	uint64_t address;
+	size_t query;
+};
+
 struct source_lines {
 	VEC(struct debug_module) modules; /* by the symbolizer's number */
-	VEC(struct tally_source) sources; /* of the last batch */
+	VEC(struct numbered) order;       /* in which the last batch was answered */
+	VEC(struct tally_source) sources; /* of it */
 	struct debug_places places;       /* of the address at hand */
 	VEC(const char *) names;          /* readable ones ... */
 	struct map64 name_at;             /* ... by where the linker's stands: index + 1 */
@@ -30,6 +36,7 @@ void source_lines_free(struct source_lines *lines)
 		free(m->info);
 	}
 	vec_done(&lines->modules);
+	vec_done(&lines->order);
 	vec_done(&lines->sources);
 	vec_done(&lines->places.list);
 	vec_done(&lines->names);
@@ -143,6 +150,8 @@ static int find_sources(struct source_lines *lines, struct tally_symbolizer *s,
 	int r = find_debug(lines, s, query, frame->module_id, &debug);
 
 	lines->places.list.count = 0;
+	/* Symbol tables know how a function is called; DWARF may know but part of its name. */
+	lines->places.without_outermost = frame->function != NULL;
 	if (r == 0 && debug)
 		r = debug_info_find(debug, frame->module_address, &lines->places);
 	if (r == 0 && !lines->places.list.count && !vec_push(&lines->places.list))
@@ -171,6 +180,28 @@ static int name_address(struct source_lines *lines, struct tally_symbolizer *s,
 	return find_sources(lines, s, query, out);
 }
 
+static int by_address(const void *a, const void *b)
+{
+	const struct numbered *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* What lies side by side in the program does so in tables too, and is warm in the caches then. */
+static bool put_in_order(struct source_lines *lines, const struct tally_symbolizer_query *queries,
+			 size_t count)
+{
+	lines->order.count = 0;
+	if (!vec_reserve(&lines->order, count))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		lines->order.at[i] = (struct numbered){ queries[i].address, i };
+	lines->order.count = count;
+	if (count > 1)
+		qsort(lines->order.at, count, sizeof(*lines->order.at), by_address);
+	return true;
+}
+
 int tally_symbolizer_lines(struct tally_symbolizer *s, const struct tally_symbolizer_query *queries,
 			   size_t count, struct tally_symbolized *out)
 {
@@ -179,16 +210,18 @@ int tally_symbolizer_lines(struct tally_symbolizer *s, const struct tally_symbol
 
 	if (!lines)
 		lines = s->lines = calloc(1, sizeof(*lines));
-	if (!lines)
+	if (!lines || !put_in_order(lines, queries, count))
 		return -ENOMEM;
 	lines->sources.count = 0;
-	for (size_t i = 0; i < count; i++) {
-		int r = name_address(lines, s, &queries[i], &out[i]);
+	vec_each (&lines->order, o) {
+		int r = name_address(lines, s, &queries[o->query], &out[o->query]);
 		if (r < 0)
 			return r;
 	}
 	/* Now that they do not move any more. */
-	for (size_t i = 0; i < count; at += out[i++].source_count)
-		out[i].sources = lines->sources.at + at;
+	vec_each (&lines->order, o) {
+		out[o->query].sources = lines->sources.at + at;
+		at += out[o->query].source_count;
+	}
 	return 0;
 }

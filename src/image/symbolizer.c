@@ -192,7 +192,8 @@ const char *symbolizer_readable(struct tally_symbolizer *s, const char *name, bo
 static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tally_frame *out)
 {
 	const struct elf_file *f = &m->file;
-	uint32_t index = symtab_find(&f->symtab, out->module_address);
+	uint64_t start;
+	uint32_t index = symtab_find_start(&f->symtab, out->module_address, &start);
 
 	if (index == SYMTAB_NONE)
 		return 0;
@@ -203,7 +204,7 @@ static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tal
 		return -ENOMEM;
 	out->function = m->functions[index];
 	out->function_id = index;
-	out->offset = out->module_address - symtab_start(&f->symtab, index);
+	out->offset = out->module_address - start;
 	return 1;
 }
 

@@ -23,7 +23,7 @@ bool symtab_add(struct symtab *t, uint64_t start, uint64_t size, struct symbol s
 		return true;
 	symbol.start = (uint32_t)distance;
 	symbol.size = size < UINT32_MAX - distance ? (uint32_t)size : UINT32_MAX - symbol.start;
-	if (t->symbols.count >= SYMTAB_NONE - 1 || !vec_reserve(&t->symbols, 1))
+	if (t->symbols.count >= SYMTAB_AGAIN - 1 || !vec_reserve(&t->symbols, 1))
 		return false;
 	t->symbols.at[t->symbols.count++] = symbol;
 	return true;
@@ -66,10 +66,8 @@ bool symtab_sort(struct symtab *t)
 	if (from != t->symbols.at)
 		t->symbols.room = count;
 	t->symbols.at = from;
-	/* Two cuts of two numbers each take as much as a symbol. */
-	static_assert(sizeof(*to) >= 4 * sizeof(*t->starts), "the cuts fit in the scratch space");
-	t->starts = (void *)to;
-	t->owners = t->starts + 2 * count;
+	static_assert(sizeof(*to) >= 2 * sizeof(*t->cuts), "the cuts fit in the scratch space");
+	t->cuts = (void *)to;
 	return true;
 }
 
@@ -121,10 +119,9 @@ static void choose_aliases(struct symtab *t, symtab_name_fn *name, const void *o
 static void cut(struct symtab *t, uint32_t start, uint32_t owner)
 {
 	/* A function that begins where another ended. */
-	if (t->cuts && t->starts[t->cuts - 1] == start)
-		t->cuts--;
-	t->starts[t->cuts] = start;
-	t->owners[t->cuts++] = owner;
+	if (t->cut_count && t->cuts[t->cut_count - 1].start == start)
+		t->cut_count--;
+	t->cuts[t->cut_count++] = (struct symtab_cut){ start, owner };
 }
 
 static uint32_t end_of(const struct symtab *t, uint32_t index)
@@ -139,9 +136,29 @@ static size_t close_functions(struct symtab *t, const uint32_t *open, size_t dep
 		uint32_t end = end_of(t, open[--depth]);
 		while (depth && end_of(t, open[depth - 1]) <= end)
 			depth--;
-		cut(t, end, depth ? open[depth - 1] : SYMTAB_NONE);
+		cut(t, end, depth ? open[depth - 1] | SYMTAB_AGAIN : SYMTAB_NONE);
 	}
 	return depth;
+}
+
+static bool make_blocks(struct symtab *t)
+{
+	uint64_t last = t->cuts[t->cut_count - 1].start;
+	size_t cut = 0;
+
+	while (last >> t->shift > t->cut_count / 4)
+		t->shift++;
+	t->block_count = (uint32_t)(last >> t->shift) + 1;
+	t->blocks = bulk_alloc(((size_t)t->block_count + 1) * sizeof(*t->blocks));
+	if (!t->blocks)
+		return false;
+	for (uint64_t i = 0; i < t->block_count; i++) {
+		while (cut + 1 < t->cut_count && t->cuts[cut + 1].start <= i << t->shift)
+			cut++;
+		t->blocks[i] = (uint32_t)cut;
+	}
+	t->blocks[t->block_count] = (uint32_t)t->cut_count - 1;
+	return true;
 }
 
 bool symtab_seal(struct symtab *t, symtab_name_fn *name, const void *owner)
@@ -162,20 +179,25 @@ bool symtab_seal(struct symtab *t, symtab_name_fn *name, const void *owner)
 	}
 	close_functions(t, open, depth, UINT32_MAX);
 	free(open);
-	return true;
+	return make_blocks(t);
 }
 
-uint32_t symtab_find(const struct symtab *t, uint64_t address)
+/* NULL: none. */
+static const struct symtab_cut *find_cut(const struct symtab *t, uint64_t address)
 {
 	uint64_t distance = address - t->base;
-	const uint32_t *at = t->starts;
 
-	if (!t->cuts || address < t->base || distance > UINT32_MAX || distance < at[0])
-		return SYMTAB_NONE;
-	/* Halving without a branch to mispredict: the compiler makes a conditional move of it. */
-	for (size_t n = t->cuts; n > 1; n -= n / 2)
-		at += at[n / 2] <= distance ? n / 2 : 0;
-	return t->owners[at - t->starts];
+	if (!t->cut_count || address < t->base || distance > UINT32_MAX ||
+	    distance < t->cuts[0].start)
+		return NULL;
+	uint64_t block = distance >> t->shift;
+	if (block >= t->block_count)
+		return &t->cuts[t->cut_count - 1];
+	const struct symtab_cut *at = &t->cuts[t->blocks[block]];
+	/* Halving, since all may lie in one block. */
+	for (size_t n = t->blocks[block + 1] - t->blocks[block] + 1; n > 1; n -= n / 2)
+		at += at[n / 2].start <= distance ? n / 2 : 0;
+	return at;
 }
 
 uint64_t symtab_start(const struct symtab *t, uint32_t index)
@@ -183,9 +205,29 @@ uint64_t symtab_start(const struct symtab *t, uint32_t index)
 	return t->base + t->symbols.at[index].start;
 }
 
+uint32_t symtab_find_start(const struct symtab *t, uint64_t address, uint64_t *start)
+{
+	const struct symtab_cut *cut = find_cut(t, address);
+
+	if (!cut || cut->owner == SYMTAB_NONE)
+		return SYMTAB_NONE;
+	uint32_t index = cut->owner & ~SYMTAB_AGAIN;
+	/* Most of the time the symbol, which is another line of the cache, need not be read. */
+	*start = cut->owner == index ? t->base + cut->start : symtab_start(t, index);
+	return index;
+}
+
+uint32_t symtab_find(const struct symtab *t, uint64_t address)
+{
+	uint64_t start;
+
+	return symtab_find_start(t, address, &start);
+}
+
 void symtab_done(struct symtab *t)
 {
 	vec_done(&t->symbols);
-	free(t->starts);
+	free(t->cuts);
+	free(t->blocks);
 	*t = (struct symtab){ 0 };
 }

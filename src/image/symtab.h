@@ -31,15 +31,29 @@ struct symbol {
 
 #define SYMTAB_NONE UINT32_MAX
 
+/*
+ * From `start` to that of the next it is `owner`, or SYMTAB_NONE; with SYMTAB_AGAIN, which is no part
+ * of its index, that began before, and another lay within it.
+ */
+#define SYMTAB_AGAIN 0x80000000u
+struct symtab_cut {
+	uint32_t start, owner;
+};
+
 struct symtab {
 	uint64_t base;
 	VEC(struct symbol) symbols; /* sorted by start; one for each start when sealed */
+	/* The addresses cut where the innermost function changes; in sorting's scratch space. */
+	struct symtab_cut *cuts;
+	size_t cut_count;
 	/*
-	 * The addresses cut where the innermost function changes: from starts[i] to starts[i + 1]
-	 * it is owners[i], or SYMTAB_NONE. Both lie in what sorting needed as scratch space.
+	 * The cut that holds where a block of 1 << shift addresses begins. A block has about four
+	 * cuts, so that a look-up reads an entry here and a line or two of cuts: halving all of
+	 * them would miss the cache a dozen times.
 	 */
-	uint32_t *starts, *owners;
-	size_t cuts;
+	uint32_t *blocks;
+	uint32_t block_count; /* and one more, for where the last one ends */
+	unsigned shift;
 };
 
 /* The text of a symbol's name, for telling apart aliases. */
@@ -52,7 +66,8 @@ bool symtab_add(struct symtab *t, uint64_t start, uint64_t size, struct symbol s
 bool symtab_sort(struct symtab *t);
 bool symtab_seal(struct symtab *t, symtab_name_fn *name, const void *owner);
 
-/* The index of the function that covers `address`, or SYMTAB_NONE. */
+/* The index of the function that covers `address`, or SYMTAB_NONE; `*start`: where it begins. */
+uint32_t symtab_find_start(const struct symtab *t, uint64_t address, uint64_t *start);
 uint32_t symtab_find(const struct symtab *t, uint64_t address);
 uint64_t symtab_start(const struct symtab *t, uint32_t index);
 

@@ -397,6 +397,7 @@ static void nests_and_piles_are_bounded(void)
 {
 	struct elf_file f = { 0 };
 	const uint64_t many = 100000;
+	uint64_t start;
 
 	require(vec_reserve(&f.names, 2));
 	memcpy(f.names.at, "f", 2);
@@ -407,9 +408,50 @@ static void nests_and_piles_are_bounded(void)
 	check_int(elf_file_seal(&f), 0);
 	check_u64(symtab_find(&f.symtab, many / 2), many / 2);
 	check_u64(symtab_find(&f.symtab, 3 * many - many / 2), many / 2 - 1);
+	check_u64(symtab_find_start(&f.symtab, 3 * many - many / 2, &start), many / 2 - 1);
+	check_u64(start, many / 2 - 1);
+	check_u64(symtab_find_start(&f.symtab, many + 7, &start), many - 1);
+	check_u64(start, many - 1);
 	check_u64(symtab_find(&f.symtab, 4 * many), many);
 	check_u64(symtab_find(&f.symtab, 3 * many + 1), SYMTAB_NONE);
 	elf_file_done(&f);
+}
+
+static void find_both(const struct symtab *t, uint64_t address, uint32_t want, uint64_t start)
+{
+	uint64_t got = start;
+
+	check_u64(symtab_find_start(t, address, &got), want);
+	check_u64(got, start);
+}
+
+/* Blocks of addresses for the search: one function, two that are 4 GiB apart, most of them in one. */
+static void addresses_may_be_anywhere(void)
+{
+	const uint64_t base = 0x5000, far = UINT32_MAX - 16;
+
+	for (uint64_t near = 0; near <= 1000; near += 500) {
+		struct elf_file f = { .symtab.base = base };
+		require(vec_reserve(&f.names, 2));
+		memcpy(f.names.at, "f", 2);
+		f.names.count = 2;
+		for (uint64_t i = 0; i < near; i++)
+			require(symtab_add(&f.symtab, base + 8 + 4 * i, 3, (struct symbol){ 0 }));
+		require(symtab_add(&f.symtab, base + far, 8, (struct symbol){ 0 }));
+		check_int(elf_file_seal(&f), 0);
+		for (uint64_t i = 0; i < near; i++) {
+			find_both(&f.symtab, base + 8 + 4 * i + 2, (uint32_t)i, base + 8 + 4 * i);
+			check_u64(symtab_find(&f.symtab, base + 8 + 4 * i + 3), SYMTAB_NONE);
+		}
+		check_u64(symtab_find(&f.symtab, base + 7), SYMTAB_NONE);
+		check_u64(symtab_find(&f.symtab, base - 1), SYMTAB_NONE);
+		check_u64(symtab_find(&f.symtab, base + far - 1), SYMTAB_NONE);
+		find_both(&f.symtab, base + far, (uint32_t)near, base + far);
+		find_both(&f.symtab, base + far + 7, (uint32_t)near, base + far);
+		check_u64(symtab_find(&f.symtab, base + far + 8), SYMTAB_NONE);
+		check_u64(symtab_find(&f.symtab, base + ((uint64_t)1 << 32)), SYMTAB_NONE);
+		elf_file_done(&f);
+	}
 }
 
 int main(void)
@@ -428,5 +470,6 @@ int main(void)
 	tap_run(every_wrong_byte_is_survived);
 	tap_run(no_elf_is_refused);
 	tap_run(nests_and_piles_are_bounded);
+	tap_run(addresses_may_be_anywhere);
 	return tap_end();
 }
