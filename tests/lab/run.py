@@ -89,13 +89,12 @@ MACHINES = {
         "amd64", "qemu-system-x86_64",
         # An emulator that is not installed does not know where its firmware lies.
         ["-M", "pc", "-parallel", "none", "-vga", "none", "-L", "/usr/share/qemu", "-L", "/usr/share/seabios"], "ttyS0",
-        # What takes longest comes first.
+        # What takes longest comes first. QEMU_PMU_SKID: interrupts come late by up to so many instructions, as CPUs' do.
         [Guest("intel-short-skid", "Skylake-Client,pmu=on", "nmi_watchdog=0", ("exact-counter",),
                {"QEMU_PMU_SKID": "0:100"}),
          Guest("intel", "Skylake-Client,pmu=on", "nmi_watchdog=0", PMU),
          Guest("amd", "EPYC,pmu=on", "nmi_watchdog=0", PMU),
          Guest("intel-watchdog", "Skylake-Client,pmu=on", "nmi_watchdog=1", COUNTING),
-         # Interrupts that come late by up to so many instructions, as those of CPUs do.
          Guest("intel-skid", "Skylake-Client,pmu=on", "nmi_watchdog=0", ("live-pmu_sample", "exact-counter"),
                {"QEMU_PMU_SKID": "0:2000"}),
          # No table knows it: what counts exactly has to be found by trying.
