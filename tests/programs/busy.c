@@ -5,6 +5,8 @@
  */
 #include "guest.h"
 
+#define ROUNDS 10
+
 #define SIGNAL_USR1   10
 #define SIGNAL_STKFLT 16 /* by which a clock of the PMU interrupts: this one is the program's own */
 #define SIGNAL_CHLD   17
@@ -79,9 +81,11 @@ int guest_main(int argc, char **argv)
 		work(500);
 		return 0;
 	}
-	signals();
-	children();
-	if (handled != 6 || shared != 1)
+	for (int i = 0; i < ROUNDS; i++) {
+		signals();
+		children();
+	}
+	if (handled != 6 * ROUNDS || shared != ROUNDS)
 		return 1;
 	guest_call3(SYS_execve, (long)argv[0], (long)words, (long)none);
 	return 2;
