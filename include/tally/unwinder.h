@@ -4,7 +4,8 @@
  *
  * It follows what compilers write into .eh_frame and .debug_frame, of x86-64 and arm64 programs;
  * where a module has none, frame pointers. Modules are those that a tally_maps knows, so copies of
- * a stack in a recording (REGS_USER, STACK_USER) and living threads are unwound alike.
+ * a stack in a recording (REGS_USER, STACK_USER) and living threads are unwound alike. Through code
+ * that a process makes while it runs the unwinding information of its jitdump leads, if it tells any.
  *
  *	tally_unwinder_new(&unwinder, maps, NULL, &err);
  *	tally_unwinder_sample(unwinder, &record, addresses, 512, &how);
@@ -50,6 +51,12 @@ TALLY_API void tally_unwinder_free(struct tally_unwinder *unwinder);
 TALLY_API int tally_unwinder_build_id(struct tally_unwinder *unwinder, int32_t pid,
 				      const char *path, const uint8_t *build_id,
 				      uint32_t build_id_len);
+
+/*
+ * The clock of the times that are asked with, as tally_symbolizer_clock(): the jitdumps of processes
+ * are read with it. Since: 0.1
+ */
+TALLY_API void tally_unwinder_clock(struct tally_unwinder *unwinder, uint32_t clockid);
 
 /* How a stack ends. */
 enum tally_unwind_end {

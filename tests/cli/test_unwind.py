@@ -207,6 +207,33 @@ def script_unwinds_the_copies_of_a_file_of_perf():
         assert whole and whole >= 0.98 * (len(users) - cut), f"{whole} of {len(users)} stacks begin at a start, {cut} are cut"
 
 
+MADE = """
+function leaf(x) { let s = 0; for (let i = 0; i < 3; i++) s += Math.sqrt(x + i); return s }
+function middle(x) { return leaf(x) + leaf(x + 1) }
+function outer(n) { let s = 0; for (let i = 0; i < n; i++) s += middle(i); return s }
+const end = Date.now() + 2000; let x = 0; while (Date.now() < end) x += outer(1000)
+"""
+
+
+@test
+def code_of_a_jitdump_is_unwound_from_its_first_instruction():
+    """By frame pointers alone the caller is missing until the function has set up its own."""
+    need("node")
+    with scratch() as folder:
+        source, path = f"{folder}/made.js", f"{folder}/data"
+        pathlib.Path(source).write_text(MADE)
+        done = tally("record", "-F", "999", "--call-graph", "dwarf", "-o", path, "--", "node", "--perf-prof",
+                     "--perf-prof-unwinding-info", "--no-turbo-inlining", source, cwd=folder)
+        same(done.returncode, 0, f"the status of record ({done.stderr})")
+        stacks = [s.splitlines() for s in script(path).split("\n\n") if s.strip()]
+        # "*": compiled with all optimizations, as the code is of which V8 tells more than that it keeps frames.
+        names = [[line.split(maxsplit=1)[1].removeprefix("JS:") for line in s[1:3]] for s in stacks if len(s) > 2]
+        callers = [n[1] for n in names if n[0].startswith("*leaf ")]
+        assert len(callers) > 100, f"only {len(callers)} samples are in the leaf"
+        others = [c for c in callers if not c.startswith("*middle ")]
+        assert not others, f"{len(others)} of {len(callers)} have another caller: {set(others)}"
+
+
 @test
 def what_is_unwound_while_recording_is_smaller_and_whole():
     argv = program("c++") or skip("there is no C++ compiler here")

@@ -110,6 +110,10 @@ void tally_symbolizer_clock(struct tally_symbolizer *symbolizer, uint32_t clocki
 {
 }
 
+void tally_unwinder_clock(struct tally_unwinder *unwinder, uint32_t clockid)
+{
+}
+
 /* Page 1 is main, page 2 is libc's nameless start code, the others are called by number. */
 int tally_symbolizer_find(struct tally_symbolizer *symbolizer, int32_t pid, uint64_t time,
 			  uint64_t address, uint32_t mode, struct tally_frame *out)
