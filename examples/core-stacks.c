@@ -54,7 +54,14 @@ static void print_frame(uint64_t address, const struct tally_symbolized *at)
 	}
 }
 
-/* What is not the innermost frame is named at its call: the address is that of the return. */
+/* A return address is named by the call before it; what a signal interrupted stands where it is. */
+static uint64_t call_before(struct reader *r, int32_t pid, const uint64_t *addresses, uint32_t i)
+{
+	if (!i || tally_unwinder_is_signal(r->unwinder, pid, UINT64_MAX, addresses[i]) > 0)
+		return 0;
+	return tally_unwinder_is_signal(r->unwinder, pid, UINT64_MAX, addresses[i - 1]) <= 0;
+}
+
 static int print_frames(struct reader *r, int32_t pid, const uint64_t *addresses, uint32_t count)
 {
 	static struct tally_symbolizer_query queries[MOST_FRAMES];
@@ -65,7 +72,7 @@ static int print_frames(struct reader *r, int32_t pid, const uint64_t *addresses
 			.pid = pid,
 			.mode = TALLY_MODE_USER,
 			.time = UINT64_MAX,
-			.address = addresses[i] - (i ? 1 : 0),
+			.address = addresses[i] - call_before(r, pid, addresses, i),
 		};
 	int ret = tally_symbolizer_lines(r->symbolizer, queries, count, names);
 	for (uint32_t i = 0; i < count && ret == 0; i++)
@@ -93,10 +100,8 @@ int main(int argc, char **argv)
 	struct tally_error err = { .text = "no memory" };
 	struct reader r = { 0 };
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s CORE\n", argv[0]);
-		return 2;
-	}
+	if (argc != 2)
+		return fprintf(stderr, "usage: %s CORE\n", argv[0]), 2;
 	int ret = open_all(&r, argv[1], &err);
 	if (ret == 0)
 		printf("process %" PRId32 " (%s), signal %" PRIu32 "\n",

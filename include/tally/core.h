@@ -54,14 +54,16 @@ TALLY_API void tally_core_close(struct tally_core *core);
 /* Lives as long as the core. Since: 0.1 */
 TALLY_API const struct tally_core_info *tally_core_info(const struct tally_core *core);
 
-/* The i-th thread, in the file's order: the one that a signal ended is first. Errors: -EINVAL: there
- * is none. Since: 0.1 */
+/*
+ * The i-th thread, in the file's order: the one that a signal ended is first. Errors: -EINVAL:
+ * there is none. Since: 0.1
+ */
 TALLY_API int tally_core_thread(struct tally_core *core, uint32_t i, struct tally_core_thread *out);
 
 /*
- * Adds what the process had mapped, at all times: files by NT_FILE, with build-ids where their first
- * page is in the core, so that another build is not taken for them; the vdso; and the rest of its
- * memory as "//anon". Errors: -ENOMEM. Since: 0.1
+ * Adds what the process had mapped, at all times: files by NT_FILE, with build-ids where their
+ * first page is in the core, so that another build is not taken for them; the vdso; and the rest
+ * of its memory as "//anon". Errors: -ENOMEM. Since: 0.1
  */
 TALLY_API int tally_core_map(struct tally_core *core, struct tally_maps *maps);
 

@@ -48,7 +48,9 @@ bool core_read(const struct tally_core *core, uint64_t offset, void *out, size_t
 int core_refuse(const struct tally_core *core, uint64_t at, const char *what,
 		struct tally_error *err);
 
-/* Takes what the notes in `len` bytes at `offset` tell, which lie in the file. -EBADMSG, -ENOMEM. */
+/*
+ * Takes what the notes in `len` bytes at `offset` tell, which lie in the file. -EBADMSG, -ENOMEM.
+ */
 int core_notes(struct tally_core *core, uint64_t offset, uint64_t len, struct tally_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that processes make at run time, by what they tell of it: jitdumps that they mapped, and their
- * perf maps. Read when an address of such a process is first asked for, and again when they grew.
+ * Code that processes make at run time, by what they tell of it: jitdumps that they mapped, and
+ * their perf maps. Read when an address of such a process is first asked for, and again when they
+ * grew.
  */
 #ifndef IMAGE_JIT_H
 #define IMAGE_JIT_H
@@ -43,8 +44,8 @@ struct jit_place {
 };
 
 /*
- * The code of `pid` at that address and time, or of `owner`, its parent that had the memory first. 1,
- * or 0: none is told of; `out->source` is then a file that was read, or NULL. -ENOMEM.
+ * The code of `pid` at that address and time, or of `owner`, its parent that had the memory
+ * first. 1, or 0: none is told of; `out->source` is then a file that was read, or NULL. -ENOMEM.
  */
 int jit_find(struct jit *j, int32_t pid, int32_t owner, uint64_t time, uint64_t address,
 	     struct jit_place *out);

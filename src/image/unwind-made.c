@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The unwinding information of jitdumps: for each function .eh_frame and, behind it, .eh_frame_hdr.
- * Their addresses are those of the ELF file that perf inject makes of the function
- * (tools/perf/util/genelf.c): .eh_frame begins at the first multiple of 8 behind the code. Code that
- * was moved has taken it along. The header is not needed: a function has an entry or two.
+ * The unwinding information of jitdumps: for each function .eh_frame and, behind it,
+ * .eh_frame_hdr. Their addresses are those of the ELF file that perf inject makes of the function
+ * (tools/perf/util/genelf.c): .eh_frame begins at the first multiple of 8 behind the code. Code
+ * that was moved has taken it along. The header is not needed: a function has an entry or two.
  */
 #include <errno.h>
 #include <stdlib.h>

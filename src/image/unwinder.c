@@ -471,6 +471,16 @@ int tally_unwinder_walk(struct tally_unwinder *u, const struct tally_unwind_star
 	return walk(&w, addresses, room);
 }
 
+int tally_unwinder_is_signal(struct tally_unwinder *u, int32_t pid, uint64_t time, uint64_t address)
+{
+	const struct tally_unwind_start start = { .pid = pid, .time = time };
+	struct walk w = { .u = u, .start = &start, .space = maps_space(u->maps, pid, time) };
+	const struct unwind_rules *rules;
+	int r = w.space ? rules_at(&w, address - 1, &rules) : -ENOMEM;
+
+	return r < 0 ? r : rules && rules->signal;
+}
+
 /* TALLY_REGS_ABI_64 of the kernel's uapi/linux/perf_event.h. */
 #define ABI_64 2
 

@@ -115,7 +115,25 @@ static int check_refused(struct job *j, struct tally_error *err)
 
 /* ---- telling ---- */
 
-/* A call that never returns may be the last instruction of its function. */
+/*
+ * How far before its address a frame is looked up: 1 behind a call, which may be the last
+ * instruction of its function. 0 where the thread is or was interrupted by a signal, and of the
+ * code to which its handler returns.
+ */
+static int call_before(struct job *j, const struct held_thread *t, size_t i)
+{
+	const uint64_t *at = t->addresses.at;
+	int32_t pid = j->hold.pid;
+
+	if (!i || !at[i])
+		return 0;
+	int r = tally_unwinder_is_signal(j->hold.unwinder, pid, UINT64_MAX, at[i]);
+	if (r == 0)
+		r = tally_unwinder_is_signal(j->hold.unwinder, pid, UINT64_MAX,
+					     at[i - 1] + (i == 1));
+	return r < 0 ? r : !r;
+}
+
 static int name_frames(struct job *j, const struct held_thread *t)
 {
 	j->frames.count = 0;
@@ -123,9 +141,11 @@ static int name_frames(struct job *j, const struct held_thread *t)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->addresses.count; i++) {
 		struct tally_frame *f = vec_push(&j->frames);
-		uint64_t back = i && t->addresses.at[i] ? 1 : 0;
-		int r = tally_symbolizer_find(j->symbolizer, j->hold.pid, UINT64_MAX,
-					      t->addresses.at[i] - back, TALLY_MODE_USER, f);
+		int r = call_before(j, t, i);
+		uint64_t back = r > 0;
+		if (r >= 0)
+			r = tally_symbolizer_find(j->symbolizer, j->hold.pid, UINT64_MAX,
+						  t->addresses.at[i] - back, TALLY_MODE_USER, f);
 		if (r < 0)
 			return r;
 		f->address += back;

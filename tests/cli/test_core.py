@@ -38,21 +38,21 @@ int main(int argc, char **argv)
 """
 
 
-def program(folder, *flags):
+def program(folder, *flags, source=SOURCE):
     need("gcc")
-    source, path = f"{folder}/core.c", f"{folder}/program"
-    pathlib.Path(source).write_text(SOURCE)
-    done = run("gcc", "-O1", "-g", "-pthread", "-Wl,--build-id", *flags, "-o", path, source)
+    path = f"{folder}/program"
+    pathlib.Path(f"{folder}/core.c").write_text(source)
+    done = run("gcc", "-O1", "-g", "-pthread", "-Wl,--build-id", *flags, "-o", path, f"{folder}/core.c")
     same(done.returncode, 0, f"the status of gcc ({done.stderr})")
     return path
 
 
-def dumped(folder, *flags):
+def dumped(folder, *flags, source=SOURCE):
     """A program that aborted, and its core, as the kernel writes it."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text().strip()
     if not re.fullmatch(r"[\w.%-]+", pattern):
         skip(f"kernel.core_pattern is {pattern!r}: cores do not go where the program runs")
-    path = program(folder, *flags)
+    path = program(folder, *flags, source=source)
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     if hard == 0:
         skip("no core may be written here: its hard limit is 0")
@@ -145,6 +145,37 @@ def the_example_tells_lines_and_inlined_calls():
                                     f"main at {folder}/core.c:19"], "its callers")
         same(run(EXAMPLE, f"{folder}/core.c").returncode, 1, "the status for what is no core")
         same(run(EXAMPLE).returncode, 2, "the status without a core")
+
+
+# Its first instruction is none, and what stands before it is another function.
+INTERRUPTED = """#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void handler(int signal) { abort(); }
+__attribute__((noinline)) void before(void) { __asm__ volatile("nop"); __builtin_unreachable(); }
+__asm__(".globl first\\n.type first, %function\\nfirst:\\n.cfi_startproc\\n"
+#ifdef __x86_64__
+	".loc 1 99\\nud2\\nret\\n"
+#else
+	".loc 1 99\\nudf #0\\nret\\n"
+#endif
+	".cfi_endproc\\n.size first, . - first\\n");
+void first(void);
+int main(void) { signal(SIGILL, handler); first(); }
+"""
+
+
+@test
+def what_a_signal_interrupted_is_named_where_it_stands():
+    with scratch() as folder:
+        path, core = dumped(folder, "-fno-toplevel-reorder", source=INTERRUPTED)
+        frames = next(iter(threads(core).values()))["frames"]
+        names = [f["function"] for f in frames]
+        at = names.index("handler")
+        same((names[at + 2], frames[at + 2]["offset"], names[at + 3]), ("first", 0, "main"), f"the interrupted, of {names}")
+        has(run(EXAMPLE, core).stdout, f" first at {folder}/core.c:99\n")
+        if run("gdb", "--version").returncode == 0:
+            has(run("gdb", "-nx", "-batch", "-ex", "bt", path, core).stdout, " first () at ")
 
 
 @test

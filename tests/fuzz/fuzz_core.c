@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Core files. What is taken has threads with registers, whose stacks are walked in its memory and its
- * mappings; the walk ends within the room for addresses.
+ * Core files. What is taken has threads with registers, whose stacks are walked in its memory and
+ * its mappings; the walk ends within the room for addresses.
  */
 #include <errno.h>
 #include <stdio.h>

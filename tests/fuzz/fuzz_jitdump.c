@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of jitdumps. Whatever it reads, names, lines and unwinding information of each function
- * are there, look-ups at any time answer with one that covers the address, and rules for unwinding name
- * registers that there are.
+ * The reader of jitdumps. Whatever it reads, names, lines and unwinding information of each
+ * function are there, look-ups at any time answer with one that covers the address, and rules for
+ * unwinding name registers that there are.
  */
 #include <errno.h>
 #include <string.h>

@@ -25,7 +25,10 @@
 #define STACK 0x7ffc00000000u
 #define SIZE  0x3du /* of a function: no multiple of 8 */
 
-/* DW_CFA_def_cfa, _offset and _undefined of table 7.29 of DWARF 5; RSP is 7, the return address 16. */
+/*
+ * DW_CFA_def_cfa, _offset and _undefined of table 7.29 of DWARF 5; RSP is 7, the return address
+ * 16.
+ */
 #define BYTES(...)      (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ })
 #define FRAME_OF(bytes) 0x0c, 7, (bytes), 0x80 | 16, 1
 #define NO_CALLER       0x07, 16
