@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tally stack: where every thread of a process is. */
+/* tally stack: where every thread of a process is, or was when it left a core. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "term.h"
 
 struct options {
-	const char *pid, *tid, *symfs;
+	const char *pid, *tid, *core, *symfs;
 	uint64_t max_stack;
 	bool json;
 };
@@ -122,8 +122,10 @@ static int show(const struct options *o, int32_t pid, int32_t tid)
 		.tid = tid,
 		.symfs = o->symfs,
 	};
-	int r = tally_stack_process(pid, &opts, o->json ? print_json_thread : print_thread, NULL,
-				    &err);
+	int (*print)(const struct tally_stack_thread *t, void *arg) = o->json ? print_json_thread
+									      : print_thread;
+	int r = o->core ? tally_stack_core(o->core, &opts, print, NULL, &err)
+			: tally_stack_process(pid, &opts, print, NULL, &err);
 
 	if (r == 0)
 		return EXIT_DONE;
@@ -137,6 +139,7 @@ static int run(int argc, char **argv)
 	const struct arg table[] = {
 		{ 'p', "pid", "PID", "all threads of this process", ARG_TEXT, &o.pid },
 		{ 't', "tid", "TID", "this thread alone", ARG_TEXT, &o.tid },
+		{ 0, "core", "FILE", "the threads that a core file tells of", ARG_TEXT, &o.core },
 		{ 0, "max-stack", "N", "at most N frames a thread (default: 1024)", ARG_COUNT,
 		  &o.max_stack },
 		{ 0, "symfs", "FOLDER", "look for programs and libraries below it first", ARG_TEXT,
@@ -146,10 +149,11 @@ static int run(int argc, char **argv)
 	};
 	const struct args args = {
 		.command = "stack",
-		.synopsis = "[OPTIONS] -p PID",
+		.synopsis = "[OPTIONS] -p PID | --core FILE",
 		.description =
 			"Shows where every thread of a running process is, innermost call first. "
-			"The process\nstands still meanwhile, for some milliseconds.",
+			"The process\nstands still meanwhile, for some milliseconds. Or where "
+			"they were when it left a core.",
 		.examples = "  tally stack -p 1234\n"
 			    "  tally stack --json -p 1234 | jq .frames[0].function\n",
 		.table = table,
@@ -158,11 +162,14 @@ static int run(int argc, char **argv)
 
 	if (at < 0)
 		return args_status(at);
-	if (!o.pid == !o.tid || argv[at]) {
-		complain("stack", "one process (-p) or one thread (-t) is what it shows");
+	if (!!o.pid + !!o.tid + !!o.core != 1 || argv[at]) {
+		complain("stack",
+			 "one process (-p), thread (-t) or core (--core) is what it shows");
 		hint("'tally stack -h' lists the options");
 		return EXIT_USAGE;
 	}
+	if (o.core)
+		return show(&o, 0, 0);
 	int32_t id = read_id(o.pid ? o.pid : o.tid);
 	if (!id) {
 		complain("stack", "'%s' is no number of a %s", o.pid ? o.pid : o.tid,
@@ -177,4 +184,5 @@ static int run(int argc, char **argv)
 	return show(&o, pid, o.pid ? 0 : id);
 }
 
-const struct command cmd_stack = { "stack", "where every thread of a process is", run };
+const struct command cmd_stack = { "stack", "where every thread of a process is, or of a core",
+				   run };

@@ -20,7 +20,7 @@ HEADERS = {
     "calibration": "exact", "clock": "exact", "run": "exact", "selftest": "exact", "sim": "exact", "timer": "exact", "tracee": "exact",
     "features": "perfdata", "file_record": "perfdata", "reader": "perfdata", "writer": "perfdata",
     "rewrite": "perfdata", "survey": "perfdata", "pack": "profile",
-    "maps": "image", "symbolizer": "image", "unwinder": "image",
+    "core": "image", "maps": "image", "symbolizer": "image", "unwinder": "image",
     "recorder": "recorder",
     "annotate": "profile", "profile": "profile", "script": "profile",
     "doctor": "inspect", "same": "inspect", "stack": "inspect",

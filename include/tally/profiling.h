@@ -13,7 +13,8 @@
  *	maps.h        what was mapped where, in each process, at each time
  *	symbolizer.h  from addresses to names
  *	unwinder.h    from registers and a stack to callers
- *	stack.h       where every thread of a running process is
+ *	core.h        what a core file keeps of a process
+ *	stack.h       where every thread of a process, or of a core file, is
  *	script.h      samples one after another, as text
  *	profile.h     call trees, filters, and the outputs: text, folded, flame graph
  *	pack.h        a recording with the programs that it needs
@@ -24,6 +25,7 @@
 #define TALLY_PROFILING_H
 
 #include <tally/annotate.h>
+#include <tally/core.h>
 #include <tally/doctor.h>
 #include <tally/features.h>
 #include <tally/file_record.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tally_stack: where every thread of a running process is at one moment.
+ * tally_stack: where every thread of a running process is at one moment, or was when it left a
+ * core.
  *
  *	tally_stack_process(pid, NULL, print_thread, NULL, &err);
  *
  * All threads are stopped with ptrace(2) (PTRACE_SEIZE, PTRACE_INTERRUPT) while their stacks are
- * unwound, some 100 us a thread and the reading of unwind tables before the first; names are looked
- * for when they run again. What the process sees of it is told in freeze.h.
+ * unwound, some 100 us a thread and the reading of unwind tables before the first; names are
+ * looked for when they run again. What the process sees of it is told in freeze.h.
  */
 #ifndef TALLY_STACK_H
 #define TALLY_STACK_H
@@ -47,6 +48,15 @@ struct tally_stack_thread {
 TALLY_API int tally_stack_process(int32_t pid, const struct tally_stack_opts *opts,
 				  int (*fn)(const struct tally_stack_thread *thread, void *arg),
 				  void *arg, struct tally_error *err);
+
+/*
+ * The same for the threads of a core file, in its order: the one that a signal ended is the
+ * first. `wait_ms` is of no use, and `comm` the process's. Errors: as tally_core_open() (core.h);
+ * -ESRCH: it has no such thread; -EINVAL, -E2BIG: bad options. Since: 0.1
+ */
+TALLY_API int tally_stack_core(const char *path, const struct tally_stack_opts *opts,
+			       int (*fn)(const struct tally_stack_thread *thread, void *arg),
+			       void *arg, struct tally_error *err);
 
 TALLY_END_DECLS
 

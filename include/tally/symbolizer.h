@@ -169,10 +169,11 @@ struct tally_symbolized {
  * tally_symbolizer_find().
  *
  * Lines and inlined calls come from the module's DWARF (versions 2 to 5, in itself, in its debug
- * file, in .dwo files or a .dwp, with the file that dwz shares), which is looked for when it is
- * first asked for and read as far as needed: of a compilation unit once all, so many addresses of
- * one program cost far less than their number, and the files stay open. Where there is none a source has the function alone.
- * The outermost function's name is the symbol's, where there is one, as perf(1) shows it.
+ * file, in .dwo files or a .dwp, with the file that dwz shares, by GNU's sections or DWARF 5's),
+ * which is looked for when it is first asked for and read as far as needed: of a compilation unit
+ * once all, so many addresses of one program cost far less than their number, and the files stay
+ * open. Where there is none a source has the function alone. The outermost function's name is the
+ * symbol's, where there is one, as perf(1) shows it.
  *
  * `sources` are the symbolizer's, until the next call; their texts live as long as it does. Returns
  * 0. Errors: -ENOMEM: then `out` is to be ignored. Since: 0.1

@@ -3,8 +3,10 @@
  * tally_unwinder: from the registers of a thread and its stack to its callers.
  *
  * It follows what compilers write into .eh_frame and .debug_frame, of x86-64 and arm64 programs;
- * where a module has none, frame pointers. Modules are those that a tally_maps knows, so copies of
- * a stack in a recording (REGS_USER, STACK_USER) and living threads are unwound alike.
+ * where a module has none, frame pointers. Modules are those that a tally_maps knows, so copies
+ * of a stack in a recording (REGS_USER, STACK_USER) and living threads are unwound alike. Through
+ * code that a process makes while it runs the unwinding information of its jitdump leads, if it
+ * tells any.
  *
  *	tally_unwinder_new(&unwinder, maps, NULL, &err);
  *	tally_unwinder_sample(unwinder, &record, addresses, 512, &how);
@@ -50,6 +52,12 @@ TALLY_API void tally_unwinder_free(struct tally_unwinder *unwinder);
 TALLY_API int tally_unwinder_build_id(struct tally_unwinder *unwinder, int32_t pid,
 				      const char *path, const uint8_t *build_id,
 				      uint32_t build_id_len);
+
+/*
+ * The clock of the times that are asked with, as tally_symbolizer_clock(): the jitdumps of
+ * processes are read with it. Since: 0.1
+ */
+TALLY_API void tally_unwinder_clock(struct tally_unwinder *unwinder, uint32_t clockid);
 
 /* How a stack ends. */
 enum tally_unwind_end {
@@ -106,6 +114,16 @@ TALLY_API int tally_unwinder_walk(struct tally_unwinder *unwinder,
  */
 TALLY_API int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,
 				    uint64_t *addresses, uint32_t room, struct tally_unwound *out);
+
+/*
+ * Whether what returns to this address of process `pid` is a signal handler: the code there ends
+ * it (__restore_rt). What is next in an unwound stack has called nobody then, but was interrupted
+ * at its address, at which it is to be looked up, as is this one; all others at the call before
+ * theirs. Where a thread stands is asked for by that address plus 1. Returns 1 or 0. Errors:
+ * -ENOMEM. Since: 0.1
+ */
+TALLY_API int tally_unwinder_is_signal(struct tally_unwinder *unwinder, int32_t pid, uint64_t time,
+				       uint64_t address);
 
 struct tally_unwinder_module {
 	const char *path;    /* as recorded; lives as long as the maps */

@@ -12,10 +12,13 @@
 #include "base/sys.h"
 #include "image/debug-file.h"
 #include "image/debuginfod.h"
+#include "image/dwarf-cursor.h"
 #include "image/elf-content.h"
 #include "image/file-find.h"
 
 #define DEBUG_ROOT "/usr/lib/debug"
+
+#define SUP_VERSION 5
 
 /* Checksums are taken of so many bytes at once. */
 #define CRC_PIECE 16384
@@ -210,7 +213,68 @@ static bool try_servers(const struct look *l)
 	return true;
 }
 
-static bool try_alt(struct debug_file *out, const char *path, const struct build_id *id)
+/* What a file says of another one that it shares with more files, which dwz made. */
+struct alt_link {
+	const char *name;
+	struct build_id id; /* the other's: a checksum in `sup` */
+	bool sup;           /* by DWARF 5's .debug_sup, not by .gnu_debugaltlink */
+};
+
+/* .gnu_debugaltlink: "name\0", then the build-id. */
+static bool parse_altlink(struct alt_link *link, const struct elf_content *c)
+{
+	size_t len = c->size ? strnlen((const char *)c->at, c->size) : 0;
+
+	if (!len || len == c->size)
+		return false;
+	link->name = (const char *)c->at;
+	link->id = build_id_from(c->at + len + 1, c->size - len - 1);
+	return true;
+}
+
+/*
+ * .debug_sup (DWARF 5, 7.3.6): the version, whether this is the shared file, the other's name in
+ * those that are not, and a checksum with its length, which both have.
+ */
+static bool parse_sup(struct alt_link *link, const struct elf_content *c, bool swapped,
+		      bool is_shared)
+{
+	struct dwarf_cursor in = { .at = c->at, .end = c->at + c->size, .swapped = swapped };
+	bool known = cursor_u16(&in) == SUP_VERSION && cursor_u8(&in) == is_shared;
+
+	link->name = cursor_text(&in);
+	uint64_t len = cursor_uleb(&in);
+	/* Longer ones would be compared in part. */
+	if (!known || in.failed || !len || len > BUILD_ID_MAX || len > cursor_left(&in))
+		return false;
+	link->id = build_id_from(in.at, len);
+	link->sup = true;
+	return true;
+}
+
+/* The section's content; false: there is none. */
+static bool read_named(struct elf_content *out, const struct elf_input *in, const char *name)
+{
+	const GElf_Shdr *section = elf_content_find(in, name);
+
+	return section && elf_content_read(out, in, section) == 0;
+}
+
+/* Who its own note, or its own checksum, says that it is. */
+static struct build_id alt_id(const struct elf_input *in, bool sup)
+{
+	struct elf_content content = { 0 };
+	struct alt_link own = { 0 };
+
+	if (!sup)
+		return elf_input_build_id(in);
+	if (read_named(&content, in, ".debug_sup"))
+		parse_sup(&own, &content, elf_input_is_swapped(in), true);
+	elf_content_done(&content);
+	return own.id;
+}
+
+static bool try_alt(struct debug_file *out, const char *path, const struct alt_link *link)
 {
 	struct elf_input in;
 	struct stat st;
@@ -220,8 +284,8 @@ static bool try_alt(struct debug_file *out, const char *path, const struct build
 		return false;
 	bool fits = false;
 	if (elf_input_open(&in, fd) == 0) {
-		struct build_id own = elf_input_build_id(&in);
-		fits = build_ids_match(&own, id);
+		struct build_id own = alt_id(&in, link->sup);
+		fits = build_ids_match(&own, &link->id);
 	}
 	elf_input_done(&in);
 	if (fits)
@@ -232,52 +296,57 @@ static bool try_alt(struct debug_file *out, const char *path, const struct build
 }
 
 /* A name in the debug file's folder, or an absolute one, which dwz's -M gives. */
-static bool try_alt_name(struct debug_file *out, const struct debug_search *where, const char *name,
-			 const struct build_id *id)
+static bool try_alt_name(struct debug_file *out, const struct debug_search *where,
+			 const struct alt_link *link)
 {
 	char path[PATH_MAX];
 
-	if (name[0] != '/') {
+	if (link->name[0] != '/') {
 		int n = snprintf(path, sizeof(path), "%.*s%s", folder_len(out->path), out->path,
-				 name);
-		return n > 0 && (size_t)n < sizeof(path) && try_alt(out, path, id);
+				 link->name);
+		return n > 0 && (size_t)n < sizeof(path) && try_alt(out, path, link);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(where->roots); i++) {
 		if (!where->roots[i])
 			continue;
-		int n = snprintf(path, sizeof(path), "%s%s", where->roots[i], name);
-		if (n > 0 && (size_t)n < sizeof(path) && try_alt(out, path, id))
+		int n = snprintf(path, sizeof(path), "%s%s", where->roots[i], link->name);
+		if (n > 0 && (size_t)n < sizeof(path) && try_alt(out, path, link))
 			return true;
 	}
 	return false;
 }
 
-/* .gnu_debugaltlink: "name\0", then the build-id of dwz's file. */
+/* By its name, and where that is a build-id, by that. */
+static void look_for_alt(struct debug_file *out, const struct debug_search *where,
+			 const struct alt_link *link)
+{
+	char path[PATH_MAX];
+	bool found = try_alt_name(out, where, link);
+
+	for (size_t i = 0; i < ARRAY_SIZE(where->roots) && !found && !link->sup; i++)
+		found = where->roots[i] && build_id_path(path, where->roots[i], &link->id) &&
+			try_alt(out, path, link);
+	if (!found && !link->sup && where->debuginfod)
+		out->alt = debuginfod_open(&link->id, DEBUGINFOD_DEBUG, NULL);
+}
+
 static void find_alt(struct debug_file *out, const struct debug_search *where)
 {
-	struct elf_content link = { 0 };
+	struct elf_content altlink = { 0 }, sup = { 0 };
+	struct alt_link link = { 0 };
 	struct elf_input in;
-	const GElf_Shdr *section = NULL;
-	char path[PATH_MAX];
+	bool found = false;
 
 	if (elf_input_open(&in, out->fd) == 0)
-		section = elf_content_find(&in, ".gnu_debugaltlink");
-	bool read = section && elf_content_read(&link, &in, section) == 0;
+		found = (read_named(&altlink, &in, ".gnu_debugaltlink") &&
+			 parse_altlink(&link, &altlink)) ||
+			(read_named(&sup, &in, ".debug_sup") &&
+			 parse_sup(&link, &sup, elf_input_is_swapped(&in), false));
 	elf_input_done(&in);
-	if (!read)
-		return;
-	const char *name = (const char *)link.at;
-	size_t len = link.size ? strnlen(name, link.size) : 0;
-	if (len && len < link.size) {
-		struct build_id id = build_id_from(link.at + len + 1, link.size - len - 1);
-		bool found = try_alt_name(out, where, name, &id);
-		for (size_t i = 0; i < ARRAY_SIZE(where->roots) && !found; i++)
-			found = where->roots[i] && build_id_path(path, where->roots[i], &id) &&
-				try_alt(out, path, &id);
-		if (!found && where->debuginfod)
-			out->alt = debuginfod_open(&id, DEBUGINFOD_DEBUG, NULL);
-	}
-	elf_content_done(&link);
+	if (found)
+		look_for_alt(out, where, &link);
+	elf_content_done(&altlink);
+	elf_content_done(&sup);
 }
 
 /* Reads what the program says; answers whether it has the part itself. */

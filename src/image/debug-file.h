@@ -29,7 +29,7 @@ struct debug_search {
 
 struct debug_file {
 	int fd;   /* has what was asked for */
-	int alt;  /* dwz's file for DW_FORM_GNU_ref_alt; -1: it needs none, or none is here */
+	int alt;  /* dwz's, for DW_FORM_ref_sup4 and its like; -1: it needs none, or none is here */
 	bool own; /* it is the program itself */
 	char path[PATH_MAX]; /* at which `fd` was opened, for what lies beside it; "": none */
 };

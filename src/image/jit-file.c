@@ -7,6 +7,7 @@
 
 #include "base/sys.h"
 #include "image/jit-file.h"
+#include "image/unwind-table.h"
 
 #define ELF_HEADER sizeof(Elf64_Ehdr)
 
@@ -122,6 +123,11 @@ void jit_file_done(struct jit_file *f)
 	map64_done(&f->latest);
 	vec_done(&f->codes);
 	vec_done(&f->lines);
+	vec_each (&f->unwinds, u) {
+		if (u->table)
+			unwind_table_done(u->table);
+		free(u->table);
+	}
 	vec_done(&f->unwinds);
 	buf_done(&f->names);
 	buf_done(&f->unwind_bytes);

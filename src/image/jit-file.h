@@ -34,6 +34,8 @@ struct jit_line {
 struct jit_unwind {
 	size_t at;
 	uint32_t header_size, size; /* .eh_frame_hdr comes last */
+	uint64_t start, code_size;  /* of the function, where it was loaded */
+	struct unwind_table *table; /* made by unwind-made.c when first needed */
 };
 
 struct jit_file {
@@ -48,6 +50,7 @@ struct jit_file {
 	bool dump;        /* a jitdump */
 	bool other_clock; /* its times are the CPU's, which no recording has */
 	bool swapped;     /* written in the other byte order */
+	uint32_t machine; /* EM_*, of a jitdump */
 	/* Told of a function before it is loaded: */
 	uint32_t next_lines, next_line_count, next_unwind;
 	uint64_t next_start;

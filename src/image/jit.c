@@ -203,7 +203,7 @@ static bool find_sources(struct jit *j, struct jit_process *p, int32_t pid)
 	uint32_t dump;
 	bool ok = true;
 
-	if (!p->sources.count) {
+	if (!p->sources.count && !j->dumps_only) {
 		jit_perf_map_path(path, pid);
 		ok = add_source(p, path, 0);
 	}
@@ -249,7 +249,7 @@ static bool is_timeless(const struct jit *j, const struct jit_source *s)
 	return s->mapping && j->other_clock;
 }
 
-int jit_find(struct jit *j, int32_t pid, uint64_t time, uint64_t address, struct jit_place *out)
+static int find(struct jit *j, int32_t pid, uint64_t time, uint64_t address, struct jit_place *out)
 {
 	struct jit_process *p = process_of(j, pid);
 
@@ -268,6 +268,26 @@ int jit_find(struct jit *j, int32_t pid, uint64_t time, uint64_t address, struct
 		out->code = jit_file_find(&s->file, address, is_timeless(j, s) ? UINT64_MAX : time);
 		if (out->code)
 			return 1;
+	}
+	return 0;
+}
+
+int jit_find(struct jit *j, int32_t pid, int32_t owner, uint64_t time, uint64_t address,
+	     struct jit_place *out)
+{
+	int r = find(j, pid, time, address, out);
+
+	return r == 0 && owner != pid ? find(j, owner, time, address, out) : r;
+}
+
+int jit_tells(struct jit *j, int32_t pid, int32_t owner)
+{
+	const int32_t pids[] = { pid, owner };
+
+	for (size_t i = 0; i < ARRAY_SIZE(pids); i++) {
+		const struct jit_process *p = process_of(j, pids[i]);
+		if (!p || p->sources.count)
+			return p ? 1 : -ENOMEM;
 	}
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code that processes make at run time, by what they tell of it: jitdumps that they mapped, and their
- * perf maps. Read when an address of such a process is first asked for, and again when they grew.
+ * Code that processes make at run time, by what they tell of it: jitdumps that they mapped, and
+ * their perf maps. Read when an address of such a process is first asked for, and again when they
+ * grew.
  */
 #ifndef IMAGE_JIT_H
 #define IMAGE_JIT_H
@@ -32,6 +33,7 @@ struct jit {
 	struct builds *builds;    /* ids of the content of these files */
 	struct file_search where; /* root, symfs, cache */
 	bool other_clock;         /* the recording's times are not CLOCK_MONOTONIC */
+	bool dumps_only;          /* perf maps are not read */
 	struct map64 index;       /* pid -> number + 1 */
 	VEC(struct jit_process) processes;
 };
@@ -42,10 +44,14 @@ struct jit_place {
 };
 
 /*
- * The code of `pid` at that address and time. 1, or 0: none is told of; `out->source` is then a file
- * that was read, or NULL. -ENOMEM.
+ * The code of `pid` at that address and time, or of `owner`, its parent that had the memory
+ * first. 1, or 0: none is told of; `out->source` is then a file that was read, or NULL. -ENOMEM.
  */
-int jit_find(struct jit *j, int32_t pid, uint64_t time, uint64_t address, struct jit_place *out);
+int jit_find(struct jit *j, int32_t pid, int32_t owner, uint64_t time, uint64_t address,
+	     struct jit_place *out);
+
+/* Whether one of the two told of code in a file that is looked at. -ENOMEM. */
+int jit_tells(struct jit *j, int32_t pid, int32_t owner);
 
 /* How often code of that process replaced other code, up to `time`. -ENOMEM. */
 int64_t jit_epoch(struct jit *j, int32_t pid, uint64_t time);

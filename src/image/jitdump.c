@@ -52,13 +52,17 @@ static uint64_t u64_at(const struct piece *p, size_t offset)
 }
 
 /* A function's lines and unwinding information wait for it; those for another one are dropped. */
-static void take_waiting(struct jit_file *f, uint64_t start, struct jit_code *code)
+static void take_waiting(struct jit_file *f, uint64_t start, uint64_t size, struct jit_code *code)
 {
 	if (f->next_line_count && f->next_start == start) {
 		code->lines = f->next_lines;
 		code->line_count = f->next_line_count;
 	}
 	code->unwind = f->next_unwind;
+	if (code->unwind) {
+		f->unwinds.at[code->unwind - 1].start = start;
+		f->unwinds.at[code->unwind - 1].code_size = size;
+	}
 	f->next_line_count = f->next_unwind = 0;
 }
 
@@ -74,7 +78,7 @@ static int take_load(struct jit_file *f, const struct piece *p)
 					  strnlen(name, room < MAX_NAME ? room : MAX_NAME)),
 	};
 
-	take_waiting(f, start, &code);
+	take_waiting(f, start, size, &code);
 	if (code.name == JIT_NO_NAME)
 		return f->names.failed ? -ENOMEM : 0;
 	return jit_file_add(f, start, size, p->time, &code) ? 0 : -ENOMEM;
@@ -157,7 +161,11 @@ static int take_unwind(struct jit_file *f, const struct piece *p)
 	struct jit_unwind *unwind = vec_push(&f->unwinds);
 	if (!unwind)
 		return -ENOMEM;
-	*unwind = (struct jit_unwind){ f->unwind_bytes.len, (uint32_t)header, (uint32_t)size };
+	*unwind = (struct jit_unwind){
+		.at = f->unwind_bytes.len,
+		.header_size = (uint32_t)header,
+		.size = (uint32_t)size,
+	};
 	buf_add(&f->unwind_bytes, p->at + UNWIND_SIZE, size);
 	f->next_unwind = (uint32_t)f->unwinds.count;
 	return f->unwind_bytes.failed ? -ENOMEM : 0;
@@ -188,6 +196,7 @@ static int read_head(struct jit_file *f, int fd, struct jit_window *w)
 	    load_u32(head.at + 4, f->swapped) > MAX_VERSION || size < HEAD_SIZE)
 		return -ENOEXEC;
 	f->other_clock = load_u64(head.at + 32, f->swapped) & FLAG_CPU_CLOCK;
+	f->machine = load_u32(head.at + 12, f->swapped);
 	f->offset = size;
 	return 0;
 }

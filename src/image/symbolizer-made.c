@@ -6,20 +6,11 @@
 
 #define CODE_NOT_TOLD "code made at run time of which its program tells no name"
 
-/* By what the process tells of code that it made, or its parent that had the memory first. */
-static int find(struct tally_symbolizer *s, int32_t pid, int32_t owner, uint64_t time,
-		uint64_t address, struct jit_place *place)
-{
-	int r = jit_find(&s->jit, pid, time, address, place);
-
-	return r == 0 && owner != pid ? jit_find(&s->jit, owner, time, address, place) : r;
-}
-
 int symbolizer_name_made(struct tally_symbolizer *s, int32_t pid, int32_t owner, uint64_t time,
 			 struct module *m, struct tally_frame *out)
 {
 	struct jit_place place;
-	int r = find(s, pid, owner, time, out->address, &place);
+	int r = jit_find(&s->jit, pid, owner, time, out->address, &place);
 
 	s->fleeting = true;
 	if (r <= 0) {
@@ -47,8 +38,8 @@ int symbolizer_made_line(struct tally_symbolizer *s, const struct tally_symboliz
 
 	if (mapping <= 0)
 		return (int)mapping;
-	int r = find(s, query->pid, maps_owner(s->maps, (uint32_t)mapping), query->time,
-		     query->address, &place);
+	int r = jit_find(&s->jit, query->pid, maps_owner(s->maps, (uint32_t)mapping), query->time,
+			 query->address, &place);
 	if (r <= 0)
 		return r;
 	const struct jit_file *f = &place.source->file;

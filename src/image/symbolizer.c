@@ -15,6 +15,7 @@
 #include "image/cache.h"
 #include "image/demangle.h"
 #include "image/symbolizer-inside.h"
+#include "image/symbolizer.h"
 
 #define KNOWN_FLAGS                                                                           \
 	(TALLY_SYMBOLIZER_MANGLED | TALLY_SYMBOLIZER_DEBUGINFOD | TALLY_SYMBOLIZER_NO_CACHE | \
@@ -370,6 +371,13 @@ int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time
 		.mode = mode,
 	};
 	return mapping < 0 ? (int)mapping : find_anew(s, pid, (uint32_t)mapping, time, set, out);
+}
+
+bool symbolizer_begins_behind(const struct tally_symbolizer *s, const struct tally_frame *f)
+{
+	const struct symtab *t = &s->modules.at[f->module_id]->file.symtab;
+
+	return !f->function || symtab_find(t, f->module_address + 1) != f->function_id;
 }
 
 uint32_t tally_symbolizer_modules(const struct tally_symbolizer *s)

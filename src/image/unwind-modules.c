@@ -115,8 +115,6 @@ static const struct unwind_rules *known_code(struct unwind_modules *m,
 {
 	const struct unwind_stubs *stubs = unwind_table_stubs(&module->table, at);
 
-	if (!module->table.machine)
-		return NULL;
 	if (!stubs)
 		return is_trampoline(m, arch, pid, map, offset) ? arch->trampoline_rules : NULL;
 	/* The first stub of all, to which the others jump then, pushes another word. */
@@ -142,6 +140,8 @@ int unwind_modules_rules(struct unwind_modules *m, const struct unwind_arch *arc
 	if (!m->by_mapping.at[mapping])
 		return -ENOMEM;
 	struct unwind_module *module = m->list.at[m->by_mapping.at[mapping] - 1];
+	if (!module->table.machine)
+		return 1;
 	if (!elf_file_address(&module->table.layout, offset, &at))
 		return 0;
 	*rules = unwind_table_find(&module->table, at, &error);

@@ -28,7 +28,7 @@ struct unwind_modules {
 
 /*
  * The rules at an address in mapping number `mapping`, which is `map`, of process `pid`; NULL: none
- * are known. -ENOMEM.
+ * are known. 0; 1: what is mapped there has no tables at all. -ENOMEM.
  */
 int unwind_modules_rules(struct unwind_modules *m, const struct unwind_arch *arch, int32_t pid,
 			 uint32_t mapping, const struct tally_mapping *map, uint64_t address,

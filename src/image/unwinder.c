@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <tally/unwinder.h>
 
 #include "base/bytes.h"
@@ -18,6 +19,7 @@
 #include "image/maps.h"
 #include "image/unwind-arch.h"
 #include "image/unwind-expression.h"
+#include "image/unwind-made.h"
 #include "image/unwind-modules.h"
 #include "image/unwinder.h"
 
@@ -34,13 +36,14 @@ struct cached {
 	uint64_t address, space; /* space 0: empty */
 	const struct unwind_rules *rules;
 	uint32_t mapping; /* 0: nothing is mapped there */
-	uint32_t reserved;
+	bool may_change;  /* in another space: its process may tell of code there by then */
 };
 
 struct tally_unwinder {
 	struct tally_maps *maps;
 	const struct unwind_arch *arch;
 	struct unwind_modules modules;
+	struct jit jit;
 	char cache_folder[PATH_MAX];
 	struct cached cache[1 << CACHE_BITS];
 };
@@ -95,6 +98,14 @@ int tally_unwinder_new(struct tally_unwinder **out, struct tally_maps *maps,
 			   : cache_folder(u->cache_folder) ? u->cache_folder
 							   : NULL;
 	u->modules.machine = arch->machine;
+	u->jit.maps = maps;
+	u->jit.builds = &u->modules.builds;
+	u->jit.dumps_only = true;
+	u->jit.where = (struct file_search){
+		.root = own.root,
+		.symfs = own.symfs,
+		.cache = u->modules.cache,
+	};
 	*out = u;
 	return 0;
 }
@@ -103,8 +114,14 @@ void tally_unwinder_free(struct tally_unwinder *u)
 {
 	if (!u)
 		return;
+	jit_done(&u->jit);
 	unwind_modules_done(&u->modules);
 	free(u);
+}
+
+void tally_unwinder_clock(struct tally_unwinder *u, uint32_t clockid)
+{
+	u->jit.other_clock = clockid != CLOCK_MONOTONIC;
 }
 
 int tally_unwinder_build_id(struct tally_unwinder *u, int32_t pid, const char *path,
@@ -117,36 +134,51 @@ int tally_unwinder_build_id(struct tally_unwinder *u, int32_t pid, const char *p
 
 /* ---- rules ---- */
 
-/* The slow way. -ENOMEM, else `*rules`, NULL where there are none. */
+/* How long what was found at an address holds. */
+enum holds {
+	HOLDS_EVER,
+	HOLDS_IN_SPACE,
+	HOLDS_NOW,
+};
+
+/* The slow way. -ENOMEM, else enum holds, and `*rules`, NULL where there are none. */
 static int find_rules(struct walk *w, uint64_t address, const struct unwind_rules **rules)
 {
 	struct tally_unwinder *u = w->u;
+	int32_t pid = w->start->pid, owner = maps_owner(u->maps, w->mapping);
 	struct tally_mapping map;
 
-	*rules = NULL;
 	if (maps_is_kernel(u->maps, w->mapping))
-		return 0;
+		return HOLDS_EVER;
 	maps_mapping(u->maps, w->mapping, &map);
-	return unwind_modules_rules(&u->modules, u->arch, w->start->pid, w->mapping, &map, address,
-				    rules);
+	int r = unwind_modules_rules(&u->modules, u->arch, pid, w->mapping, &map, address, rules);
+	if (r <= 0)
+		return r < 0 ? r : HOLDS_EVER;
+	r = jit_tells(&u->jit, pid, owner);
+	if (r <= 0)
+		return r < 0 ? r : HOLDS_IN_SPACE;
+	r = unwind_made_rules(&u->jit, pid, owner, w->start->time, address, u->arch->machine,
+			      rules);
+	return r < 0 ? r : HOLDS_NOW;
 }
 
 /* The slow way, of which the rules are kept when the mapping is the one that it was. */
-static int look_up(struct walk *w, uint64_t address, struct cached *c)
+static int look_up(struct walk *w, uint64_t address, struct cached *c,
+		   const struct unwind_rules **rules)
 {
 	int64_t mapping = maps_locate(w->u->maps, w->start->pid, w->start->time, address);
-	const struct unwind_rules *rules = NULL;
+	int r = HOLDS_EVER;
 
 	if (mapping < 0)
 		return (int)mapping;
 	w->mapping = (uint32_t)mapping;
-	bool known = c->space && c->address == address && c->mapping == mapping;
-	if (known)
-		rules = c->rules;
-	else if (mapping && find_rules(w, address, &rules) < 0)
-		return -ENOMEM;
-	*c = (struct cached){ address, w->space, rules, w->mapping, 0 };
-	return 0;
+	bool known = c->space && c->address == address && c->mapping == mapping && !c->may_change;
+	*rules = known ? c->rules : NULL;
+	if (!known && mapping)
+		r = find_rules(w, address, rules);
+	if (r == HOLDS_EVER || r == HOLDS_IN_SPACE)
+		*c = (struct cached){ address, w->space, *rules, w->mapping, r == HOLDS_IN_SPACE };
+	return r < 0 ? r : 0;
 }
 
 /* The rules at an address, NULL where there are none, and its mapping. -ENOMEM. */
@@ -154,14 +186,12 @@ static inline int rules_at(struct walk *w, uint64_t address, const struct unwind
 {
 	/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
 	struct cached *c = &w->u->cache[address * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS)];
-	int r = 0;
 
-	if (c->address == address && c->space == w->space)
-		w->mapping = c->mapping;
-	else
-		r = look_up(w, address, c);
+	if (c->address != address || c->space != w->space)
+		return look_up(w, address, c, rules);
+	w->mapping = c->mapping;
 	*rules = c->rules;
-	return r;
+	return 0;
 }
 
 /* ---- a step ---- */
@@ -439,6 +469,16 @@ int tally_unwinder_walk(struct tally_unwinder *u, const struct tally_unwind_star
 		return -ENOMEM;
 	w.memory.start = w.regs.at[u->arch->sp];
 	return walk(&w, addresses, room);
+}
+
+int tally_unwinder_is_signal(struct tally_unwinder *u, int32_t pid, uint64_t time, uint64_t address)
+{
+	const struct tally_unwind_start start = { .pid = pid, .time = time };
+	struct walk w = { .u = u, .start = &start, .space = maps_space(u->maps, pid, time) };
+	const struct unwind_rules *rules;
+	int r = w.space ? rules_at(&w, address - 1, &rules) : -ENOMEM;
+
+	return r < 0 ? r : rules && rules->signal;
 }
 
 /* TALLY_REGS_ABI_64 of the kernel's uapi/linux/perf_event.h. */

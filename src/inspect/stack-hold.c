@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/sys.h"
+#include "image/prstatus.h"
 #include "inspect/stack-hold.h"
 
 #define PAGE      4096u
@@ -33,38 +34,6 @@ struct memory {
 	int32_t pid;
 	struct page pages[PAGES];
 };
-
-/* ---- registers ---- */
-
-/* The words of NT_PRSTATUS as PTRACE_GETREGSET gives them, by their bits in perf_regs.h. */
-#define NONE 0xff
-static const uint8_t x86_words[] = { 23, 22, 21, 20,   6,    1,    19,   18,   17,
-				     16, 0,  2,  3,    4,    5,    NONE, 8,    10,
-				     9,  7,  11, NONE, NONE, NONE, NONE, NONE, NONE };
-
-#define ARM64_WORDS 34 /* x0 to x30, sp, pc, which are in perf's order, and pstate */
-
-/* Puts them into the order of their bits and tells which there are; 0: of a 32-bit program. */
-static uint64_t order(const uint64_t *words, size_t count, uint64_t *values)
-{
-	uint64_t mask = 0, at[64] = { 0 };
-
-	for (size_t i = 0; i < count; i++) {
-		uint8_t bit = (uint8_t)i;
-		if (count == ARRAY_SIZE(x86_words))
-			bit = x86_words[i];
-		else if (count != ARM64_WORDS || i == ARM64_WORDS - 1)
-			bit = NONE;
-		if (bit == NONE)
-			continue;
-		mask |= (uint64_t)1 << bit;
-		at[bit] = words[i];
-	}
-	for (unsigned bit = 0; bit < 64; bit++)
-		if (mask >> bit & 1)
-			*values++ = at[bit];
-	return mask;
-}
 
 /* ---- memory ---- */
 
@@ -160,7 +129,7 @@ static int unwind(struct hold *h, struct held_thread *t, struct memory *memory)
 
 	if (r < 0)
 		return (int)r;
-	start.mask = order(words, regs.iov_len / sizeof(*words), values);
+	start.mask = prstatus_order(words, regs.iov_len / sizeof(*words), values);
 	if (!start.mask)
 		return -EOPNOTSUPP;
 	if (!vec_reserve(&t->addresses, h->max_frames))

@@ -242,7 +242,7 @@ static int only_pass(struct file *f, struct tally_error *err)
 
 static void tell_machine(struct file *f)
 {
-	tell_clock(f->symbolizer, f->reader);
+	tell_clock(f->symbolizer, f->unwinder, f->reader);
 	tally_symbolizer_release(f->symbolizer,
 				 tally_reader_text(f->reader, TALLY_FEATURE_OSRELEASE));
 }

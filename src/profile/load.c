@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "image/symbolizer.h"
 #include "profile/context.h"
 #include "profile/load.h"
 #include "profile/profile.h"
@@ -26,7 +27,9 @@
 struct entry {
 	uint64_t ip;
 	uint32_t mode;
-	bool exact; /* where the CPU was, not where a call returns to */
+	bool exact;     /* where the CPU was, not where a call returns to */
+	bool unwound;   /* by tables, which lead to what a signal interrupted */
+	uint32_t place; /* index in places */
 };
 
 enum function_flags {
@@ -47,6 +50,7 @@ struct known_stack {
 struct places {
 	size_t first;
 	uint32_t count;
+	bool signal; /* signal handlers return there */
 };
 
 struct tally_loader {
@@ -153,6 +157,7 @@ static int read_chain(struct tally_loader *l, const struct tally_record *rec)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < s->chain_len; i++) {
 		next.ip = tally_sample_ip(rec, i);
+		next.unwound = i >= l->completed.unwound_from && i < l->completed.unwound_to;
 		if (next.ip >= TALLY_CONTEXT_MAX) {
 			next.mode = context_mode(next.ip);
 			next.exact = true;
@@ -280,6 +285,20 @@ static int add_inlined(struct tally_loader *l, struct places *places,
 	return add_location(l, places, r);
 }
 
+/*
+ * Whether signal handlers return to the address behind that of `frame`. Code to which nothing but a
+ * call returns, as nearly all is, shows that by its symbols.
+ */
+static int is_signal(struct tally_loader *l, const struct tally_symbolizer_query *query,
+		     const struct tally_frame *frame)
+{
+	if (!l->completed.unwinder || frame->mode != TALLY_MODE_USER ||
+	    !symbolizer_begins_behind(l->symbolizer, frame))
+		return 0;
+	return tally_unwinder_is_signal(l->completed.unwinder, query->pid, query->time,
+					query->address + 1);
+}
+
 /* With lines, and what was inlined there. */
 static int name_with_source(struct tally_loader *l, struct places *places,
 			    const struct tally_symbolizer_query *query, uint64_t back)
@@ -289,6 +308,8 @@ static int name_with_source(struct tally_loader *l, struct places *places,
 	int r = tally_symbolizer_lines(l->symbolizer, query, 1, &at);
 
 	if (r < 0)
+		return r;
+	if (back && (r = is_signal(l, query, &at.frame)))
 		return r;
 	uint64_t address = at.frame.module_address + back;
 	uint32_t outer = at.source_count - 1;
@@ -307,12 +328,14 @@ static int name_with_source(struct tally_loader *l, struct places *places,
 	return r;
 }
 
-/* A return address may stand behind its function's end, so the call before it is looked up. */
-static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e,
-		      struct places *places)
+/*
+ * A return address may stand behind its function's end, so the call before it is looked up. 1:
+ * there is none, for a signal handler returns there.
+ */
+static int name_at(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e,
+		   uint64_t back, struct places *places)
 {
 	struct tally_frame frame;
-	uint64_t back = e->exact || !e->ip ? 0 : 1;
 	const struct tally_symbolizer_query query = { pid, e->mode, time, e->ip - back };
 
 	if (l->opts.flags)
@@ -320,10 +343,21 @@ static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const 
 	int r = tally_symbolizer_find(l->symbolizer, pid, time, query.address, e->mode, &frame);
 	if (r < 0)
 		return r;
+	if (back && (r = is_signal(l, &query, &frame)))
+		return r;
 	r = find_function(l, &frame);
 	if (r >= 0)
 		r = tally_profile_location(l->profile, r, frame.module_address + back);
 	return add_location(l, places, r);
+}
+
+static int name_entry(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e,
+		      struct places *places)
+{
+	int r = name_at(l, pid, time, e, e->exact || !e->ip ? 0 : 1, places);
+
+	places->signal = r > 0;
+	return r > 0 ? name_at(l, pid, time, e, 0, places) : r;
 }
 
 static int note_sightings(struct tally_loader *l, int32_t pid, uint64_t time, const struct entry *e,
@@ -387,21 +421,39 @@ static int grow_stack(struct tally_loader *l, const struct places *places, int32
 	return 0;
 }
 
-/* Names the chain at hand, outermost first. */
+/*
+ * Names each address of the chain at hand, innermost first: which is where a signal handler returns
+ * to tells of the next that it was interrupted.
+ */
+static int name_chain(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time)
+{
+	bool interrupted = false;
+
+	vec_each (&l->chain, e) {
+		e->exact |= interrupted && e->unwound;
+		int r = find_places(l, pid, epoch, time, e);
+		if (r < 0)
+			return r;
+		e->place = (uint32_t)r;
+		interrupted = l->places.at[r].signal;
+	}
+	return 0;
+}
+
+/* Makes the stack of the chain at hand, outermost first. */
 static int build_stack(struct tally_loader *l, int32_t pid, struct epoch epoch, uint64_t time,
 		       enum stack_end end, struct known_stack *out)
 {
 	bool starts = false, outermost = true;
+	int r = name_chain(l, pid, epoch, time);
 
 	*out = (struct known_stack){ .stack = -1 };
-	for (size_t i = l->chain.count; i-- > 0;) {
+	for (size_t i = l->chain.count; i-- > 0 && r == 0;) {
 		const struct entry *e = &l->chain.at[i];
-		int r = find_places(l, pid, epoch, time, e);
-		const struct places *places = r < 0 ? NULL : &l->places.at[r];
-		if (r >= 0)
-			r = grow_stack(l, places, &out->stack);
+		const struct places *places = &l->places.at[e->place];
+		r = grow_stack(l, places, &out->stack);
 		if (r < 0)
-			return r;
+			break;
 		uint8_t flags = place_flags(l, places);
 		out->frames++;
 		out->unknown += (flags & FUNCTION_UNNAMED) != 0;
@@ -414,16 +466,17 @@ static int build_stack(struct tally_loader *l, int32_t pid, struct epoch epoch, 
 	}
 	out->cut = out->has_user && end == STACK_CUT;
 	out->broken = out->has_user && (end == STACK_BROKEN || (end == STACK_UNKNOWN && !starts));
-	return 0;
+	return r;
 }
 
-static uint64_t stack_key(const struct tally_record *rec, struct epoch epoch, enum stack_end end)
+static uint64_t stack_key(const struct tally_record *rec, struct epoch epoch, enum stack_end end,
+			  size_t unwound)
 {
 	const struct tally_record_sample *s = &rec->sample;
 	uint64_t where[] = { s->ip, (uint64_t)epoch.process << 32 | epoch.kernel,
 			     (uint64_t)(uint32_t)rec->id.pid << 32 | rec->swapped << 3 |
 				     (rec->misc & TALLY_MISC_CPUMODE),
-			     end };
+			     end, unwound };
 	uint64_t key = hash_bytes(where, sizeof(where));
 
 	return s->chain_len ? hash_u64(key ^ hash_bytes(s->chain, s->chain_len * sizeof(uint64_t)))
@@ -440,7 +493,8 @@ static int find_stack(struct tally_loader *l, const struct tally_record *rec, en
 
 	if (r < 0)
 		return r;
-	uint32_t *known = map64_at(&l->stack_of, stack_key(rec, epoch, end));
+	uint32_t *known = map64_at(&l->stack_of,
+				   stack_key(rec, epoch, end, l->completed.unwound_to));
 	if (!known)
 		return -ENOMEM;
 	if (*known)

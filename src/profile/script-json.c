@@ -78,7 +78,7 @@ static int put_chain(struct script *s, const struct tally_record *rec, const str
 	while (r == 0 && script_frame(s, rec, &walk)) {
 		out_text(&s->out, first ? "{" : ",{");
 		r = put_place(s, whose, walk.address, walk.mode,
-			      fields | script_call(&walk, fields));
+			      fields | script_call(s, whose, &walk, fields));
 		out_char(&s->out, '}');
 		first = false;
 	}

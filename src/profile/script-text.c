@@ -138,7 +138,9 @@ bool script_frame(const struct script *s, const struct tally_record *rec, struct
 	       (!s->opts.max_stack || walk->frames < s->opts.max_stack)) {
 		uint64_t entry = tally_sample_ip(rec, walk->i++);
 		if (entry < TALLY_CONTEXT_MAX) {
-			walk->is_call = walk->inside;
+			walk->before = walk->inside ? walk->address : 0;
+			walk->unwound = walk->i > s->stacks.unwound_from &&
+					walk->i <= s->stacks.unwound_to;
 			walk->inside = true;
 			walk->frames++;
 			walk->address = entry;
@@ -152,11 +154,29 @@ bool script_frame(const struct script *s, const struct tally_record *rec, struct
 	return false;
 }
 
+/* Code to which signal handlers return is not called, and what they interrupted calls nobody. */
+static bool is_signal(const struct script *s, const struct whose *whose, uint64_t address)
+{
+	return s->stacks.unwinder &&
+	       tally_unwinder_is_signal(s->stacks.unwinder, whose->pid, whose->time, address) > 0;
+}
+
+uint32_t script_call(const struct script *s, const struct whose *whose,
+		     const struct chain_walk *walk, uint32_t fields)
+{
+	if (!walk->before || !(fields & FIELD_SRCLINE))
+		return 0;
+	if (walk->mode == TALLY_MODE_USER && (is_signal(s, whose, walk->address) ||
+					      (walk->unwound && is_signal(s, whose, walk->before))))
+		return 0;
+	return PLACE_CALL;
+}
+
 static const struct place *frame_place(struct script *s, const struct chain_walk *walk,
 				       const struct whose *whose, uint32_t fields)
 {
 	return place_of(&s->places, whose, walk->address, walk->mode, PLACE_FRAME,
-			fields | script_call(walk, fields));
+			fields | script_call(s, whose, walk, fields));
 }
 
 /* The frames of a chain, from memory when it was seen: stacks repeat. */

@@ -331,7 +331,7 @@ static int read_file(struct script *s, const char *path, struct tally_error *err
 		return error_nomem(err, "the recording's mappings");
 	s->machine = tally_reader_text(s->reader, TALLY_FEATURE_ARCH);
 	/* A stream tells it on the way. */
-	tell_clock(s->symbolizer, s->reader);
+	tell_clock(s->symbolizer, s->unwinder, s->reader);
 	tally_symbolizer_release(s->symbolizer,
 				 tally_reader_text(s->reader, TALLY_FEATURE_OSRELEASE));
 	int r = tally_reader_rewind(s->reader, err);

@@ -76,8 +76,9 @@ void script_other(struct script *s, const struct script_event *event,
 /* A walk through a callchain, innermost first; zeroed before it begins. */
 struct chain_walk {
 	uint64_t i, address;
+	uint64_t before; /* the frame that the one at hand called; 0: none */
 	uint32_t mode, frames;
-	bool is_call; /* a call returns there */
+	bool unwound; /* by tables, which lead to what a signal interrupted */
 	bool inside;  /* the part (user or kernel) at hand has begun */
 };
 
@@ -85,10 +86,8 @@ struct chain_walk {
 bool script_frame(const struct script *s, const struct tally_record *rec, struct chain_walk *walk);
 
 /* For place_of(): without lines a frame to which a call returns looks like the others. */
-static inline uint32_t script_call(const struct chain_walk *walk, uint32_t fields)
-{
-	return walk->is_call && fields & FIELD_SRCLINE ? PLACE_CALL : 0;
-}
+uint32_t script_call(const struct script *s, const struct whose *whose,
+		     const struct chain_walk *walk, uint32_t fields);
 
 /* sample.data_src in perf's words. */
 void script_data_src(struct script *s, uint64_t data_src);

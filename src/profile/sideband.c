@@ -36,12 +36,17 @@ static int maps_changed(struct sideband *s, int32_t pid, uint64_t time)
 	return task && changes_add(&task->maps, time) ? 0 : -ENOMEM;
 }
 
-void tell_clock(struct tally_symbolizer *symbolizer, const struct tally_reader *reader)
+void tell_clock(struct tally_symbolizer *symbolizer, struct tally_unwinder *unwinder,
+		const struct tally_reader *reader)
 {
 	const struct tally_reader_event *e = tally_reader_event(reader, 0);
 	bool known = e && e->attr.flags & TALLY_ATTR_USE_CLOCKID;
 
-	tally_symbolizer_clock(symbolizer, known ? (uint32_t)e->attr.clockid : UINT32_MAX);
+	uint32_t clock = known ? (uint32_t)e->attr.clockid : UINT32_MAX;
+
+	tally_symbolizer_clock(symbolizer, clock);
+	if (unwinder)
+		tally_unwinder_clock(unwinder, clock);
 }
 
 /* What a record of mappings, names and tasks has changed. */

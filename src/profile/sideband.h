@@ -11,6 +11,7 @@
 #include <tally/reader.h>
 #include <tally/record.h>
 #include <tally/symbolizer.h>
+#include <tally/unwinder.h>
 
 #include "base/hash.h"
 #include "base/vec.h"
@@ -53,8 +54,9 @@ static inline uint64_t sample_time(const struct tally_record *rec)
 	return rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : NO_TIME;
 }
 
-/* Tells the symbolizer which clock the recording has its times from. */
-void tell_clock(struct tally_symbolizer *symbolizer, const struct tally_reader *reader);
+/* Tells the two (NULL: there is no unwinder) which clock the recording has its times from. */
+void tell_clock(struct tally_symbolizer *symbolizer, struct tally_unwinder *unwinder,
+		const struct tally_reader *reader);
 
 /* Takes a record; other types are ignored. -ENOMEM is the only error. */
 int sideband_push(struct sideband *s, const struct tally_record *rec);

@@ -137,6 +137,8 @@ static int replace(struct stacks *s, size_t user, const uint64_t *found, size_t 
 	memcpy(to + 1, found, count * sizeof(*to));
 	*to = TALLY_CONTEXT_USER;
 	s->chain.count = user + 1 + count + rest;
+	s->unwound_from = user + 1;
+	s->unwound_to = user + 1 + count;
 	if (rest)
 		*end = STACK_UNKNOWN;
 	return 0;
@@ -192,7 +194,7 @@ int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *
 
 	*end = STACK_UNKNOWN;
 	*wanted = 0;
-	s->chain.count = 0;
+	s->chain.count = s->unwound_from = s->unwound_to = 0;
 	/* Nothing to add to what the kernel tells of frame pointers. */
 	if (!(sample->sample_type & TALLY_SAMPLE_REGS_USER) &&
 	    !(sample->branch_sample_type & TALLY_BRANCH_CALL_STACK) && !s->deferred.count)
@@ -202,10 +204,17 @@ int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *
 		r = unwind(s, rec, user, end, wanted);
 	if (r == 0 && *end == STACK_UNKNOWN && user != SIZE_MAX && was_unwound(rec))
 		*end = STACK_WHOLE;
+	/* What ends in a second mark was, too. */
+	if (user != SIZE_MAX && !s->unwound_to && (*end == STACK_WHOLE || *end == STACK_CUT)) {
+		s->unwound_from = user + 1;
+		s->unwound_to = s->chain.count;
+	}
 	if (r == 0 && *end == STACK_CUT && !*wanted)
 		*wanted = unwinder_stack_bytes(s->maps, rec);
-	if (r == 0 && sample->branch_sample_type & TALLY_BRANCH_CALL_STACK)
+	if (r == 0 && sample->branch_sample_type & TALLY_BRANCH_CALL_STACK) {
+		s->unwound_to = 0;
 		r = stacks_add_branches(s, rec);
+	}
 	if (r < 0)
 		return r;
 	rec->sample.chain = s->chain.at;

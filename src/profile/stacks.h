@@ -38,6 +38,7 @@ struct stacks {
 	struct tally_unwinder *unwinder; /* borrowed; NULL: copies of stacks are not unwound */
 	struct tally_maps *maps;         /* borrowed */
 	VEC(uint64_t) chain;             /* of the sample at hand */
+	size_t unwound_from, unwound_to; /* those of its entries that unwind tables led to */
 	VEC(uint64_t) frames;            /* of it, as they are unwound */
 	VEC(uint64_t) deferred;          /* parts: how many addresses, then these */
 	struct map64 deferred_at;        /* by thread and cookie: where in `deferred`, + 1 */

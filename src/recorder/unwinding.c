@@ -75,13 +75,23 @@ static int begin_anew(struct unwinding *u, struct tally_error *err)
 	map64_done(&u->asked);
 	if (tally_maps_new(&u->maps) < 0)
 		return error_nomem(err, "unwinding");
-	return tally_unwinder_new(&u->unwinder, u->maps, &opts, err);
+	int r = tally_unwinder_new(&u->unwinder, u->maps, &opts, err);
+	if (r == 0)
+		tally_unwinder_clock(u->unwinder, u->clockid);
+	return r;
 }
 
 int unwinding_open(struct unwinding *u, const struct tally_sampler *sampler,
 		   const struct tally_events *events, const char *root, struct tally_error *err)
 {
-	*u = (struct unwinding){ .sampler = sampler, .root = root };
+	const struct tally_attr *attr = tally_sampler_attr(sampler, 0);
+	bool chosen = attr->flags & TALLY_ATTR_USE_CLOCKID;
+
+	*u = (struct unwinding){
+		.sampler = sampler,
+		.root = root,
+		.clockid = chosen ? (uint32_t)attr->clockid : UINT32_MAX,
+	};
 	for (uint32_t i = 0; i < tally_events_count(events); i++) {
 		const uint64_t *ids;
 		uint32_t count = tally_sampler_ids(sampler, i, &ids);

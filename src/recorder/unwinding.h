@@ -21,6 +21,7 @@
 
 struct unwinding {
 	const char *root; /* folder above /proc, or NULL; borrowed */
+	uint32_t clockid; /* of the records' times; UINT32_MAX: the perf clock */
 	struct tally_maps *maps;
 	struct tally_unwinder *unwinder;
 	const struct tally_sampler *sampler;

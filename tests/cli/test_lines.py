@@ -271,15 +271,18 @@ def dwz_changes_nothing():
     need("dwz")
     with scratch() as folder:
         # It puts aside what several programs have in common.
-        one, two = build(folder, "g++", "-gdwarf-4"), build(folder, "g++", "-gdwarf-4", "-DX", name="two")
-        asked = addresses(one)
-        plain = ours(one, asked)
         shared = os.path.join(folder, "shared")
-        same(run("dwz", "-m", shared, "-M", shared, one, two).returncode, 0, "the status of dwz")
-        assert os.path.exists(shared)
-        same(ours(one, asked), plain, "what is said with the shared file")
-        os.unlink(shared)
-        assert ours(one, asked) != plain, "the shared file was not needed"
+        # With GNU's sections and forms, and with those of DWARF 5.
+        for version, form in ((4, "-m"), (4, "-5m"), (5, "-5m")):
+            one = build(folder, "g++", f"-gdwarf-{version}")
+            two = build(folder, "g++", f"-gdwarf-{version}", "-DX", name="two")
+            asked = addresses(one)
+            plain = ours(one, asked)
+            same(run("dwz", form, shared, "-M", shared, one, two).returncode, 0, "the status of dwz")
+            assert os.path.exists(shared)
+            same(ours(one, asked), plain, f"what is said with the shared file of dwz {form}, of DWARF {version}")
+            os.unlink(shared)
+            assert ours(one, asked) != plain, "the shared file was not needed"
         for version in (4, 5):
             alone = build(folder, "g++", f"-gdwarf-{version}", name="alone")
             before = ours(alone, asked)

@@ -76,8 +76,9 @@ def frames_are_the_referees(kind):
     assert len(agreed) > 0.9 * len(ours), f"the referees agree on {len(agreed)} of {len(ours)} stacks only"
     for key, (frames, _) in agreed.items():
         got, end = ours[key]
-        # They may have given up together, as behind the system call by which a signal handler returns.
-        if got.startswith(frames + ",") and (end == "whole" or other[key][1] == "ended"):
+        # They may have given up together, as behind the system call by which a signal handler returns; one of them
+        # says so then, or we got further than both.
+        if got.startswith(frames + ",") and (end == "whole" or "ended" in (one[key][1], other[key][1])):
             continue
         same(got, frames, f"the stack of thread {key[0]} at {key[1]} in {kind}")
 
@@ -205,6 +206,71 @@ def script_unwinds_the_copies_of_a_file_of_perf():
         whole = sum(s[-1].split()[-1] in starts for s in users)
         cut = len([e for _, e in stacks_of("tally", path).values() if e == "cut"])
         assert whole and whole >= 0.98 * (len(users) - cut), f"{whole} of {len(users)} stacks begin at a start, {cut} are cut"
+
+
+MADE = """
+function leaf(x) { let s = 0; for (let i = 0; i < 3; i++) s += Math.sqrt(x + i); return s }
+function middle(x) { return leaf(x) + leaf(x + 1) }
+function outer(n) { let s = 0; for (let i = 0; i < n; i++) s += middle(i); return s }
+const end = Date.now() + 2000; let x = 0; while (Date.now() < end) x += outer(1000)
+"""
+
+
+@test
+def code_of_a_jitdump_is_unwound_from_its_first_instruction():
+    """By frame pointers alone the caller is missing until the function has set up its own."""
+    need("node")
+    with scratch() as folder:
+        source, path = f"{folder}/made.js", f"{folder}/data"
+        pathlib.Path(source).write_text(MADE)
+        done = tally("record", "-F", "999", "--call-graph", "dwarf", "-o", path, "--", "node", "--perf-prof",
+                     "--perf-prof-unwinding-info", "--no-turbo-inlining", source, cwd=folder)
+        same(done.returncode, 0, f"the status of record ({done.stderr})")
+        stacks = [s.splitlines() for s in script(path).split("\n\n") if s.strip()]
+        # "*": compiled with all optimizations, as the code is of which V8 tells more than that it keeps frames.
+        names = [[line.split(maxsplit=1)[1].removeprefix("JS:") for line in s[1:3]] for s in stacks if len(s) > 2]
+        callers = [n[1] for n in names if n[0].startswith("*leaf ")]
+        assert len(callers) > 100, f"only {len(callers)} samples are in the leaf"
+        others = [c for c in callers if not re.match(r"\W?middle ", c)]
+        assert not others, f"{len(others)} of {len(callers)} have another caller: {set(others)}"
+
+
+# A function whose first instruction is none, behind another; the handler of that goes on for a while.
+INTERRUPTED = """#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) static void spin(void) { for (int i = 0; i < 100000; i++) sink += i; }
+static void handler(int n) { while (clock() < CLOCKS_PER_SEC) spin(); _exit(0); }
+__attribute__((noinline)) void before(void) { __asm__ volatile("nop"); __builtin_unreachable(); }
+__asm__(".globl first\\n.type first, %function\\nfirst:\\n.cfi_startproc\\n"
+#ifdef __x86_64__
+	".loc 1 99\\nud2\\nret\\n"
+#else
+	".loc 1 99\\nudf #0\\nret\\n"
+#endif
+	".cfi_endproc\\n.size first, . - first\\n");
+void first(void);
+int main(void) { signal(SIGILL, handler); first(); }
+"""
+
+
+@test
+def what_a_signal_interrupted_is_named_where_it_stands():
+    """One byte before it is another function's end."""
+    need("gcc")
+    with scratch() as folder:
+        source, path = f"{folder}/interrupted.c", f"{folder}/data"
+        pathlib.Path(source).write_text(INTERRUPTED)
+        same(run("gcc", "-O1", "-g", "-fno-toplevel-reorder", "-o", f"{folder}/interrupted", source).returncode, 0,
+             "the compiler's status")
+        for option in ("--keep-stacks", "--no-keep-stacks"):
+            done = tally("record", "-F", "499", "--call-graph", "dwarf", option, "-o", path, "--", f"{folder}/interrupted")
+            same(done.returncode, 0, f"the status of record ({done.stderr})")
+            text = tally("report", "-i", path, "-q", "-g", "caller").stdout
+            assert re.search(r" main\n[ |]* first\n.*\n[ |]* handler\n", text), f"no handler below first in {text}"
+            text = tally("script", "-i", path, "-F", "ip,sym,srcline").stdout
+            same(set(re.findall(r" first\n +(.*)\n", text)), {"interrupted.c:99"}, "its line")
 
 
 @test

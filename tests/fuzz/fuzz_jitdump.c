@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reader of jitdumps. Whatever it reads, names, lines and unwinding information of each function
- * are there, and look-ups at any time answer with one that covers the address.
+ * The reader of jitdumps. Whatever it reads, names, lines and unwinding information of each
+ * function are there, look-ups at any time answer with one that covers the address, and rules for
+ * unwinding name registers that there are.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "image/jit-file.h"
+#include "image/unwind-made.h"
 #include "memfile.h"
+
+static void check_rules(struct jit_file *f, const struct jit_code *code, const struct layer *layer)
+{
+	const uint64_t addresses[] = { layer->start, layer->start + (layer->end - layer->start) / 2,
+				       layer->end - 1 };
+
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		const struct unwind_rules *rules = NULL;
+		must(unwind_made_rules_of(f, code, addresses[i], &rules) == 0);
+		if (!rules)
+			continue;
+		must(rules->cfa.other < UNWIND_REGS && rules->ra < UNWIND_REGS);
+		for (unsigned k = 0; k < rules->count; k++)
+			must(rules->saved[k].reg < UNWIND_REGS &&
+			     rules->saved[k].other < UNWIND_REGS);
+	}
+}
 
 static void check_code(const struct jit_file *f, const struct jit_code *code)
 {
@@ -29,13 +48,14 @@ static void check_code(const struct jit_file *f, const struct jit_code *code)
 	}
 }
 
-static void check_file(const struct jit_file *f)
+static void check_file(struct jit_file *f)
 {
 	must(f->codes.count == f->layers.added.count);
 	for (size_t i = 0; i < f->codes.count; i++) {
 		const struct layer *layer = &f->layers.added.at[i];
 		const uint64_t times[] = { 0, layer->since, layer->since - 1, UINT64_MAX };
 		check_code(f, &f->codes.at[i]);
+		check_rules(f, &f->codes.at[i], layer);
 		for (size_t k = 0; k < sizeof(times) / sizeof(times[0]); k++) {
 			uint32_t found = layers_find(&f->layers, layer->start, times[k]);
 			must(found != LAYER_NONE);

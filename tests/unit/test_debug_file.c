@@ -170,23 +170,86 @@ static void link_to_another_build_is_not_used(void)
 }
 
 /* dwz -m: what prog and twin share goes into a third file. */
-static void dwz_file_is_found(void)
+static void check_dwz(const char *form)
 {
 	char found[PATH_MAX];
 	struct fakeroot root;
 	bool alt;
-	if (!there_is("gcc") || !there_is("dwz"))
-		tap_skip("there is no gcc or no dwz");
 	require(make_program(&root, "-gdwarf-4"));
-	require(shell(&root, "cp opt/prog opt/twin && dwz -m opt/shared -r opt/prog opt/twin"));
+	require(shell(&root, "cd opt && cp prog twin && dwz %s prog twin", form));
 
 	check_int(look(&root, found, &alt), 0);
 	check_str(found, "/opt/prog");
 	check(alt);
 	/* Another file of that name. */
-	require(shell(&root, "cp opt/twin opt/shared"));
+	require(shell(&root, "mv opt/shared opt/true && cp opt/twin opt/shared"));
 	check_int(look(&root, found, &alt), 0);
 	check(!alt);
+	/* One that was made of other programs. */
+	require(shell(&root,
+		      "echo 'int other(int x) { return x + 1; }' >> opt/prog.c && mkdir more && "
+		      "gcc -gdwarf-4 -O2 -o more/prog opt/prog.c && cd more && cp prog twin && "
+		      "dwz %s prog twin && cp shared ../opt",
+		      form));
+	check_int(look(&root, found, &alt), 0);
+	check(!alt);
+	require(shell(&root, "mv opt/true opt/shared"));
+	check_int(look(&root, found, &alt), 0);
+	check(alt);
+	fakeroot_remove(&root);
+}
+
+static void dwz_file_is_found(void)
+{
+	if (!there_is("gcc") || !there_is("dwz"))
+		tap_skip("there is no gcc or no dwz");
+	check_dwz("-m shared -r");
+}
+
+/* DWARF 5's .debug_sup, with a checksum in both files. */
+static void dwarf_5s_supplementary_file_is_found(void)
+{
+	if (!there_is("gcc") || !there_is("dwz"))
+		tap_skip("there is no gcc or no dwz");
+	check_dwz("-5 -m shared -M shared");
+}
+
+/* Cut at every place, without a checksum, or of another version it names no file. */
+static void a_broken_debug_sup_leads_nowhere(void)
+{
+	static const char *const contents[] = {
+		"\\005",
+		"\\005\\000\\000",
+		"\\005\\000\\000shared",
+		"\\005\\000\\000shared\\000",
+		"\\005\\000\\000shared\\000\\000",
+		"\\005\\000\\000shared\\000\\024abc",
+		"\\005\\000\\000shared\\000\\377\\377",
+		"\\006\\000\\000shared\\000\\003abc",
+		"\\005\\000\\001shared\\000\\003abc",
+	};
+	char found[PATH_MAX];
+	struct fakeroot root;
+	bool alt;
+	if (!there_is("gcc"))
+		tap_skip("there is no gcc");
+	require(make_program(&root, "-gdwarf-5"));
+	/* A shared file that is one, of that checksum, with which a good section goes. */
+	require(shell(&root,
+		      "cp opt/prog opt/plain && printf '\\005\\000\\001\\000\\003abc' > own && "
+		      "objcopy --add-section .debug_sup=own opt/prog opt/shared"));
+	require(shell(&root, "printf '\\005\\000\\000shared\\000\\003abc' > sup && "
+			     "objcopy --add-section .debug_sup=sup opt/plain opt/prog"));
+	check_int(look(&root, found, &alt), 0);
+	check(alt);
+	for (size_t i = 0; i < sizeof(contents) / sizeof(contents[0]); i++) {
+		require(shell(&root,
+			      "printf '%s' > sup && "
+			      "objcopy --add-section .debug_sup=sup opt/plain opt/prog",
+			      contents[i]));
+		check_int(look(&root, found, &alt), 0);
+		check(!alt);
+	}
 	fakeroot_remove(&root);
 }
 
@@ -240,6 +303,8 @@ int main(void)
 	tap_run(link_leads_to_the_debug_file);
 	tap_run(link_to_another_build_is_not_used);
 	tap_run(dwz_file_is_found);
+	tap_run(dwarf_5s_supplementary_file_is_found);
+	tap_run(a_broken_debug_sup_leads_nowhere);
 	tap_run(compressed_sections_are_unpacked);
 	return tap_end();
 }

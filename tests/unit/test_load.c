@@ -7,6 +7,7 @@
 
 #include <tally/attr.h>
 
+#include "image/symbolizer.h"
 #include "image/unwinder.h"
 #include "tap.h"
 #include "unit/by-hand.h"
@@ -91,9 +92,25 @@ int tally_symbolizer_module(const struct tally_symbolizer *symbolizer, uint32_t 
 int tally_unwinder_sample(struct tally_unwinder *unwinder, const struct tally_record *rec,
 			  uint64_t *addresses, uint32_t room, struct tally_unwound *out)
 {
+	if (!rec->sample.regs_user.abi)
+		return 0;
 	memcpy(addresses, world.unwound, sizeof(world.unwound));
 	*out = world.how;
 	return 1;
+}
+
+/* Signal handlers return to the first byte of page 6, which is a function as all pages are. */
+int tally_unwinder_is_signal(struct tally_unwinder *unwinder, int32_t pid, uint64_t time,
+			     uint64_t address)
+{
+	check_int(address & 0xfff, 0);
+	return address == 0x6000;
+}
+
+bool symbolizer_begins_behind(const struct tally_symbolizer *symbolizer,
+			      const struct tally_frame *frame)
+{
+	return !((frame->address + 1) & 0xfff);
 }
 
 uint64_t unwinder_stack_bytes(struct tally_maps *maps, const struct tally_record *rec)
@@ -107,6 +124,10 @@ int64_t tally_symbolizer_epoch(struct tally_symbolizer *symbolizer, int32_t pid,
 }
 
 void tally_symbolizer_clock(struct tally_symbolizer *symbolizer, uint32_t clockid)
+{
+}
+
+void tally_unwinder_clock(struct tally_unwinder *unwinder, uint32_t clockid)
 {
 }
 
@@ -566,6 +587,43 @@ static void what_was_unwound_while_recording_tells_how_it_ended(void)
 	end();
 }
 
+/*
+ * What a signal interrupted stands at its first instruction, and so does the code to which its
+ * handler returns; the caller of the one, behind a call that is its function's last, does not.
+ */
+static void what_a_signal_interrupted_has_called_nobody(void)
+{
+	static const uint32_t flags[] = { 0, TALLY_LOADER_LINES };
+	struct tally_record rec;
+
+	for (int i = 0; i < 2; i++) {
+		begin_with(TALLY_OPTS(loader, .unwinder = (void *)&world, .flags = flags[i]));
+		/* Unwound while it was recorded. */
+		rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x6000, 0x5000, 0x4000);
+		rec.sample.sample_type = COPIED;
+		tally_loader_push(loader, &rec, 0);
+		check_folded("work;u3;u5;u6;u3 10\n");
+		/* By frame pointers the function itself is left out: there stands its caller. */
+		rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER, 0x3010, 0x6000, 0x5000, 0x4000);
+		tally_loader_push(loader, &rec, 0);
+		check_folded("work;u3;u4;u6;u3 10\nwork;u3;u5;u6;u3 10\n");
+		end();
+	}
+	/* From a copy of the stack. */
+	const uint64_t word = 0;
+	begin_unwinding(TALLY_UNWIND_WHOLE, 0);
+	world.unwound[1] = 0x6000;
+	world.unwound[2] = 0x5000;
+	rec = SAMPLE(USER, 0x3010, TALLY_CONTEXT_USER);
+	rec.sample.sample_type = COPIED;
+	rec.sample.stack = &word;
+	rec.sample.stack_len = sizeof(word);
+	rec.sample.regs_user.abi = 2;
+	tally_loader_push(loader, &rec, 0);
+	check_folded("work;u5;u6;u3 10\n");
+	end();
+}
+
 static void push_deferred(int32_t tid, uint64_t cookie, const uint64_t *chain, size_t len)
 {
 	struct tally_record rec = { .type = TALLY_RECORD_CALLCHAIN_DEFERRED };
@@ -774,6 +832,7 @@ int main(void)
 	tap_run(registers_mend_chains_by_frame_pointers);
 	tap_run(stacks_that_are_cut_or_broken_are_counted_as_such);
 	tap_run(what_was_unwound_while_recording_tells_how_it_ended);
+	tap_run(what_a_signal_interrupted_has_called_nobody);
 	tap_run(deferred_parts_are_joined_by_thread_and_cookie);
 	tap_run(call_stack_branches_are_the_callers);
 	tap_run(deeper_stacks_are_stitched_to_those_before_them);

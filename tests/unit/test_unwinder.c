@@ -143,6 +143,11 @@ static void check_frames(uint32_t ends, size_t count, const uint64_t *frames)
 	check_frames(end, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t), \
 		     (const uint64_t[]){ __VA_ARGS__ })
 
+static void check_signal(uint64_t address, int want)
+{
+	check_int(tally_unwinder_is_signal(t.unwinder, PID, 0, address), want);
+}
+
 /*
  * The CIE of compilers for x86-64: the return address is register 16, at CFA - 8; CFA is RSP + 8.
  */
@@ -390,6 +395,11 @@ static void x86_signal_frames_without_tables_are_known(void)
 	word(0x308, CODE + 0x90);
 	check_int(walk(4096), 0);
 	CHECK(TALLY_UNWIND_WHOLE, CODE + 0x10, CODE + 0x30, CODE + 0x40, CODE + 0x90);
+	check_signal(CODE + 0x30, 1);
+	check_signal(CODE + 0x40, 0);
+	check_signal(CODE + 0x90, 0);
+	check_signal(0x1234, 0);
+	check_signal(0, 0);
 	/* A copy of the handler's own stack never has the other. */
 	check_int(walk(0x200), 0);
 	CHECK(TALLY_UNWIND_CUT, CODE + 0x10, CODE + 0x30, CODE + 0x40);
@@ -621,6 +631,8 @@ static void arm64_signal_frames_by_their_cfi(void)
 	     CODE + 0x80); /* the first instruction: its own rules hold, not those before it */
 	check_int(walk(4096), 0);
 	CHECK(TALLY_UNWIND_WHOLE, CODE + 0x10, CODE + 0x30, CODE + 0x80);
+	check_signal(CODE + 0x30, 1);
+	check_signal(CODE + 0x80, 0);
 	end();
 }
 

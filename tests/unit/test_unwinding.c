@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "recorder/unwinding.h"
@@ -41,6 +42,7 @@ static const struct {
 static struct {
 	struct buf out;
 	int mapped, made, asked; /* mappings, maps, and processes that /proc was asked about */
+	int clocks;              /* unwinders that know the clock of the records */
 	int fail;                /* what the sink answers */
 } world;
 
@@ -67,6 +69,20 @@ int tally_unwinder_new(struct tally_unwinder **out, struct tally_maps *maps,
 		       const struct tally_unwinder_opts *opts, struct tally_error *err)
 {
 	return 0;
+}
+
+const struct tally_attr *tally_sampler_attr(const struct tally_sampler *sampler, uint32_t event)
+{
+	static const struct tally_attr attr = { .flags = TALLY_ATTR_USE_CLOCKID,
+						.clockid = CLOCK_MONOTONIC_RAW };
+
+	return &attr;
+}
+
+void tally_unwinder_clock(struct tally_unwinder *unwinder, uint32_t clockid)
+{
+	check_int(clockid, CLOCK_MONOTONIC_RAW);
+	world.clocks++;
 }
 
 void tally_unwinder_free(struct tally_unwinder *unwinder)
@@ -348,6 +364,7 @@ static void very_many_mappings_are_forgotten(void)
 	for (unsigned i = 0; i < 100; i++)
 		check_int(unwinding_see(&u, &many, 1, NULL), 0);
 	check_int(world.made, 2);
+	check_int(world.clocks, 2);
 	for (unsigned i = 0; i < 3; i++)
 		check_int(unwinding_pass(&u, &one, 1, sink, NULL, NULL), 0);
 	check_int(world.asked, 1);
