@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+from stacks import INTERRUPTED, eu_stack, same_frames
 from tapcli import has, main, need, run, same, scratch, skip, tally, test
 
 EXAMPLE = os.environ["CORE_STACKS"]
@@ -71,25 +72,13 @@ def threads(core, *words):
 
 
 def check_referee(core):
-    """eu-stack takes 1 off addresses of returns."""
-    need("eu-stack")
-    theirs, tid = {}, None
-    done = run("eu-stack", "--core", core)
-    for line in done.stdout.splitlines():
-        if found := re.match(r"TID (\d+):", line):
-            tid = int(found.group(1))
-            theirs[tid] = []
-        elif found := re.match(r"#\d+\s+0x([0-9a-f]+)", line):
-            theirs[tid].append(int(found.group(1), 16))
-    assert len(theirs) == 2, done
+    theirs, why = eu_stack("--core", core)
+    same(len(theirs), 2, f"how many threads eu-stack shows ({why})")
     ours = threads(core)
     same(list(ours), list(theirs), "the threads")
     for tid, addresses in theirs.items():
         same(ours[tid]["end"], "whole", f"the end of {tid}'s stack")
-        found = [int(f["address"], 16) for f in ours[tid]["frames"]]
-        same(len(found), len(addresses), "how many frames")
-        for one, other in zip(found, addresses):
-            assert one in (other, other + 1), f"{one:x} and {other:x}"
+        same_frames(ours[tid], addresses)
 
 
 @test
@@ -147,28 +136,16 @@ def the_example_tells_lines_and_inlined_calls():
         same(run(EXAMPLE).returncode, 2, "the status without a core")
 
 
-# Its first instruction is none, and what stands before it is another function.
-INTERRUPTED = """#include <signal.h>
+ABORTED = """#include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 static void handler(int signal) { abort(); }
-__attribute__((noinline)) void before(void) { __asm__ volatile("nop"); __builtin_unreachable(); }
-__asm__(".globl first\\n.type first, %function\\nfirst:\\n.cfi_startproc\\n"
-#ifdef __x86_64__
-	".loc 1 99\\nud2\\nret\\n"
-#else
-	".loc 1 99\\nudf #0\\nret\\n"
-#endif
-	".cfi_endproc\\n.size first, . - first\\n");
-void first(void);
-int main(void) { signal(SIGILL, handler); first(); }
-"""
+""" + INTERRUPTED
 
 
 @test
 def what_a_signal_interrupted_is_named_where_it_stands():
     with scratch() as folder:
-        path, core = dumped(folder, "-fno-toplevel-reorder", source=INTERRUPTED)
+        path, core = dumped(folder, "-fno-toplevel-reorder", source=ABORTED)
         frames = next(iter(threads(core).values()))["frames"]
         names = [f["function"] for f in frames]
         at = names.index("handler")

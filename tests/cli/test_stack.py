@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+from stacks import eu_stack, same_frames
 from tapcli import has, main, need, run, same, scratch, skip, tally, test
 
 # Two threads that wait, each for ever in a call of its own.
@@ -82,24 +83,13 @@ def one_thread_alone():
 
 @test
 def frames_are_those_of_eu_stack():
-    need("eu-stack")
     with Waiting() as process:
-        theirs, tid = {}, None
-        done = run("eu-stack", "-p", process.pid)
-        for line in done.stdout.splitlines():
-            if found := re.match(r"TID (\d+):", line):
-                tid = int(found.group(1))
-                theirs[tid] = []
-            elif found := re.match(r"#\d+\s+0x([0-9a-f]+)", line):
-                theirs[tid].append(int(found.group(1), 16))
+        theirs, why = eu_stack("-p", process.pid)
         if not theirs:
-            skip(f"eu-stack shows nothing: {done.stderr.strip()}")
-        ours = {t: [int(f["address"], 16) for f in thread["frames"]] for t, thread in threads("-p", process.pid).items()}
-        # eu-stack takes 1 off addresses of returns.
+            skip(f"eu-stack shows nothing: {why}")
+        ours = threads("-p", process.pid)
         for tid, addresses in theirs.items():
-            same(len(ours[tid]), len(addresses), "how many frames")
-            for one, other in zip(ours[tid], addresses):
-                assert one in (other, other + 1), f"{one:x} and {other:x}"
+            same_frames(ours[tid], addresses)
 
 
 @test

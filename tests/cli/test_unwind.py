@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 
+from stacks import INTERRUPTED
 from tapcli import main, need, run, same, scratch, skip, tally, test
 
 PROGRAMS = pathlib.Path(os.environ["SOURCE"]) / "tests/programs"
@@ -235,24 +236,14 @@ def code_of_a_jitdump_is_unwound_from_its_first_instruction():
         assert not others, f"{len(others)} of {len(callers)} have another caller: {set(others)}"
 
 
-# A function whose first instruction is none, behind another; the handler of that goes on for a while.
-INTERRUPTED = """#include <signal.h>
+# The handler goes on for a while.
+SPINNING = """#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 static volatile unsigned long sink;
 __attribute__((noinline)) static void spin(void) { for (int i = 0; i < 100000; i++) sink += i; }
 static void handler(int n) { while (clock() < CLOCKS_PER_SEC) spin(); _exit(0); }
-__attribute__((noinline)) void before(void) { __asm__ volatile("nop"); __builtin_unreachable(); }
-__asm__(".globl first\\n.type first, %function\\nfirst:\\n.cfi_startproc\\n"
-#ifdef __x86_64__
-	".loc 1 99\\nud2\\nret\\n"
-#else
-	".loc 1 99\\nudf #0\\nret\\n"
-#endif
-	".cfi_endproc\\n.size first, . - first\\n");
-void first(void);
-int main(void) { signal(SIGILL, handler); first(); }
-"""
+""" + INTERRUPTED
 
 
 @test
@@ -261,7 +252,7 @@ def what_a_signal_interrupted_is_named_where_it_stands():
     need("gcc")
     with scratch() as folder:
         source, path = f"{folder}/interrupted.c", f"{folder}/data"
-        pathlib.Path(source).write_text(INTERRUPTED)
+        pathlib.Path(source).write_text(SPINNING)
         same(run("gcc", "-O1", "-g", "-fno-toplevel-reorder", "-o", f"{folder}/interrupted", source).returncode, 0,
              "the compiler's status")
         for option in ("--keep-stacks", "--no-keep-stacks"):
