@@ -4,13 +4,12 @@
 import json
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import time
 
 from stacks import eu_stack, same_frames
-from tapcli import has, main, need, run, same, scratch, skip, tally, test
+from tapcli import has, main, need, same, scratch, skip, tally, test
 
 # Two threads that wait, each for ever in a call of its own.
 WAITING = """
