@@ -8,7 +8,6 @@ Takes minutes, so it is skipped unless TALLY_SLOW is set. Speaks TAP.
 """
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile

@@ -3,7 +3,6 @@
 """tally doctor: its table, its JSON and its exit status; settings of this machine are the referee."""
 import json
 import os
-import pty
 import pathlib
 import re
 import subprocess

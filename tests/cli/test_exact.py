@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 
 from tapcli import TALLY, has, main, need, run, same, scratch, skip, tally, test
 
