@@ -32,6 +32,17 @@ static int add_line(struct tally_maps *maps, int32_t pid, uint64_t time, const c
 	return tally_maps_add(maps, pid, time, &mapping);
 }
 
+static int unreadable(int32_t pid, int code, struct tally_error *err)
+{
+	if (code == -EACCES || code == -EPERM)
+		return error_set(err, code, TALLY_CAUSE_PERMISSION,
+				 "this user may not look into process %d: be its user, or root, or "
+				 "have CAP_SYS_PTRACE",
+				 pid);
+	return error_set(err, code, TALLY_CAUSE_IO, "the mappings of process %d cannot be read: %s",
+			 pid, strerror(-code));
+}
+
 int tally_maps_add_process(struct tally_maps *maps, int32_t pid, uint64_t time, const char *root,
 			   struct tally_error *err)
 {
@@ -44,9 +55,7 @@ int tally_maps_add_process(struct tally_maps *maps, int32_t pid, uint64_t time, 
 		r = -ENOMEM;
 	if (r < 0) {
 		buf_done(&text);
-		return error_set(err, r == -ENOENT ? -ESRCH : r, TALLY_CAUSE_IO,
-				 "the mappings of process %d cannot be read: %s", pid,
-				 strerror(r == -ENOENT ? ESRCH : -r));
+		return unreadable(pid, r == -ENOENT ? -ESRCH : r, err);
 	}
 	char *line = text.at ? strtok_r(text.at, "\n", &rest) : NULL;
 	for (; line && r == 0; line = strtok_r(NULL, "\n", &rest))

@@ -151,6 +151,14 @@ def a_process_of_another_user_names_both_users(level):
         assert "sysctl" not in done.stderr, done.stderr
 
 
+@test
+def stacks_of_another_users_process_say_who_may_look():
+    need_nobody()
+    done = nobody("stack", "-p", os.getpid())
+    same(done.returncode, 1, "status")
+    has(done.stderr, f"this user may not look into process {os.getpid()}: be its user, or root")
+
+
 @levels(-1, 0, 1, 2, 3, 4)
 def the_list_marks_what_cannot_be_opened(level):
     def rows(name):
