@@ -307,7 +307,6 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 	u->tag = abbrev->tag;
 	for (uint32_t i = 0; i < abbrev->count && !c->failed; i++) {
 		struct dwarf_value *to = root_value(root, attrs[i].name);
-		uint64_t offset = u->root_at + (uint64_t)(c->at - start);
 		if (!to) {
 			dwarf_attr_skip(c, &attrs[i], &u->encoding);
 			continue;
@@ -315,7 +314,11 @@ static void read_root(struct dwarf_unit *u, struct root *root, struct dwarf_curs
 		dwarf_attr_read(to, c, &attrs[i], &u->encoding);
 		/* The bytes do not stay, so a text is told by its place. */
 		if (to->form == DW_FORM_string)
-			*to = (struct dwarf_value){ DW_FORM_string, offset, NULL };
+			*to = (struct dwarf_value){
+				.form = DW_FORM_string,
+				.number = u->root_at +
+					  (uint64_t)((const uint8_t *)to->text - start),
+			};
 	}
 }
 

@@ -12,7 +12,7 @@
 
 enum codes {
 	END,
-	UNIT,     /* low_pc, high_pc, comp_dir; has children */
+	UNIT,     /* low_pc, high_pc, comp_dir, of a form that it tells itself; has children */
 	FUNCTION, /* name, low_pc, high_pc; has children */
 	INLINED,  /* abstract_origin, low_pc, high_pc, call_file, call_line; has children */
 	ABSTRACT, /* linkage_name */
@@ -73,7 +73,7 @@ static void begin(void)
 {
 	info = abbrev = ranges = aranges = (struct buf){ 0 };
 	d = (struct debug_info){ 0 };
-	put_abbrev(UNIT, DW_TAG_compile_unit, true, PAIRS(PLACE, DW_AT_comp_dir, DW_FORM_string));
+	put_abbrev(UNIT, DW_TAG_compile_unit, true, PAIRS(PLACE, DW_AT_comp_dir, DW_FORM_indirect));
 	put_abbrev(FUNCTION, DW_TAG_subprogram, true, PAIRS(DW_AT_name, DW_FORM_string, PLACE));
 	put_abbrev(INLINED, DW_TAG_inlined_subroutine, true,
 		   PAIRS(DW_AT_abstract_origin, DW_FORM_ref4, PLACE, DW_AT_call_file, DW_FORM_data1,
@@ -89,7 +89,8 @@ static void begin(void)
 		   PAIRS(DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_line, DW_FORM_data1));
 	u8(&abbrev, 0);
 	u32(&info, 0), u16(&info, 4), u32(&info, 0), u8(&info, 8);
-	u8(&info, UNIT), u64(&info, TEXT), u32(&info, SIZE), text("/src");
+	u8(&info, UNIT), u64(&info, TEXT), u32(&info, SIZE);
+	u8(&info, DW_FORM_string), text("/src");
 }
 
 static void place(uint64_t low, uint32_t size)
@@ -236,6 +237,16 @@ static void a_function_in_another_is_not_inlined(void)
 	done();
 }
 
+static void texts_of_a_unit_are_found_again(void)
+{
+	begin();
+	start();
+	struct dwarf_unit *unit = dwarf_file_unit_at(&d.file, 0);
+	require(unit);
+	check_str(dwarf_unit_text(unit, &unit->comp_dir), "/src");
+	done();
+}
+
 static void references_in_a_circle_end(void)
 {
 	begin();
@@ -370,6 +381,7 @@ int main(void)
 	tap_run(the_name_of_the_function_itself_may_be_known);
 	tap_run(a_call_without_a_place_still_stands_between);
 	tap_run(a_function_in_another_is_not_inlined);
+	tap_run(texts_of_a_unit_are_found_again);
 	tap_run(references_in_a_circle_end);
 	tap_run(a_declaration_names_what_completes_it);
 	tap_run(lists_of_ranges_count_from_a_base);
