@@ -339,6 +339,8 @@ def the_kernels_names_are_kept_for_who_may_not_see_them():
             for name in files:
                 os.chmod(os.path.join(at, name), 0o644)
         nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+        if run(*nobody, TALLY, "version").returncode != 0:
+            skip("another user may not run what was built here")
         if "0000000000000000 T _text" not in run(*nobody, "cat", "/proc/kallsyms").stdout:
             skip("everybody may see the kernel's addresses here")
         for where, name in (cache, "[a-z_]"), ("/nonexistent", "0xffff"):
