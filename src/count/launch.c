@@ -91,6 +91,39 @@ static void reset_handlers(void)
 	}
 }
 
+/* Whether a folder, of which a name of `len` bytes is looked up, has such a file that can be seen. */
+static bool has_file(const char *folder, size_t len, const char *name)
+{
+	char path[PATH_MAX];
+	size_t rest = strlen(name) + 1;
+	struct stat st;
+
+	if (len + 1 + rest > sizeof(path))
+		return false;
+	memcpy(path, folder, len);
+	path[len] = '/';
+	memcpy(path + len + 1, name, rest);
+	return stat(len ? path : name, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+/*
+ * The C library says EACCES as well when it may not search a folder of PATH, where nobody can tell what
+ * is in it; to a shell the command is then not found. Async-signal-safe.
+ */
+static bool path_has(const char *name)
+{
+	const char *path = getenv("PATH");
+
+	for (path = path ? path : "/bin:/usr/bin";;) {
+		size_t len = strcspn(path, ":");
+		if (has_file(path, len, name))
+			return true;
+		if (!path[len])
+			return false;
+		path += len + 1;
+	}
+}
+
 /*
  * The child between fork and exec: async-signal-safe calls only, since the caller may have threads.
  * The death signal covers a caller that ends while other processes hold its end of the pipe; it
@@ -123,6 +156,8 @@ _Noreturn static void run_child(const struct launch_command *command, int go, in
 	else
 		execvp(argv[0], argv);
 	int code = errno;
+	if (code == EACCES && !strchr(argv[0], '/') && !path_has(argv[0]))
+		code = ENOENT;
 	do {
 		n = write(status, &code, sizeof(code));
 	} while (n < 0 && errno == EINTR);
@@ -282,7 +317,7 @@ static const char *exec_advice(int code, const char *name)
 	switch (code) {
 	case ENOENT:
 		if (!path)
-			return "no folder of PATH has such a program";
+			return "no folder of PATH that this user may search has such a program";
 		return access(name, F_OK) == 0
 			       ? "the file exists, but its interpreter (#! line or ELF loader) does not"
 			       : "there is no such file";

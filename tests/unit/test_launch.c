@@ -105,6 +105,38 @@ static void a_missing_command_is_enoent(void)
 	tally_launch_close(launch);
 }
 
+/*
+ * execvp(3) says EACCES for a folder of that name, as for a folder of PATH that may not be searched; to
+ * a shell the command is not found either way.
+ */
+static void what_path_does_not_have_is_enoent(void)
+{
+	char folder[] = "/tmp/tally-launch-XXXXXX", inside[64], path[128];
+	const char *before = getenv("PATH");
+	char *kept = strdup(before ? before : "/bin:/usr/bin");
+
+	require(kept && mkdtemp(folder));
+	snprintf(inside, sizeof(inside), "%s/no-such-command", folder);
+	snprintf(path, sizeof(path), "/no/such/folder:%s", folder);
+	check_int(mkdir(inside, 0700), 0);
+	check_int(setenv("PATH", path, 1), 0);
+	/* A folder, then a file that nobody may execute, not even root. */
+	for (int is_file = 0; is_file < 2; is_file++) {
+		struct tally_launch *launch = start("no-such-command", NULL, NULL);
+		check_int(tally_launch_go(launch, &err), is_file ? -EACCES : -ENOENT);
+		check_has(err.text, is_file ? "not executable" : "no folder of PATH");
+		check_int(tally_launch_wait(launch, -1, &end, &err), 1);
+		check_int(end.status, is_file ? 126 : 127);
+		tally_launch_close(launch);
+		check_int(is_file ? unlink(inside) : rmdir(inside), 0);
+		if (!is_file)
+			close(creat(inside, 0600));
+	}
+	setenv("PATH", kept, 1);
+	free(kept);
+	rmdir(folder);
+}
+
 static void a_folder_is_eacces(void)
 {
 	struct tally_launch *launch = start("/tmp", NULL, NULL);
@@ -408,6 +440,7 @@ int main(void)
 	tap_run(a_signal_is_128_and_its_number);
 	tap_run(nothing_runs_before_go);
 	tap_run(a_missing_command_is_enoent);
+	tap_run(what_path_does_not_have_is_enoent);
 	tap_run(a_folder_is_eacces);
 	tap_run(a_file_without_x_and_one_without_interpreter_are_told_apart);
 	tap_run(closing_while_it_waits_leaves_no_child);
