@@ -38,6 +38,16 @@ bool file_is_mapped_one(const struct stat *st, const struct tally_mapping *map)
 	return map->inode && st->st_ino == map->inode && (same_device || !major(st->st_dev));
 }
 
+bool file_undeleted(char path[PATH_MAX], const char *recorded)
+{
+	size_t len = strlen(recorded), end = strlen(FILE_DELETED);
+	bool deleted = len >= end && !strcmp(recorded + len - end, FILE_DELETED);
+
+	len -= deleted ? end : 0;
+	snprintf(path, PATH_MAX, "%.*s", len < PATH_MAX ? (int)len : PATH_MAX, recorded);
+	return deleted;
+}
+
 /* Opens a file that is not of another build than recorded; with `prove`, one that is known to be the
  * mapped one. */
 static bool try_file(struct file_found *found, const char *path, bool prove,
@@ -67,6 +77,19 @@ static bool try_file(struct file_found *found, const char *path, bool prove,
 	return false;
 }
 
+/* A link below `root`, and where it leads. */
+static bool read_link(char link[PATH_MAX], char target[PATH_MAX], const char *root,
+		      const char *name)
+{
+	if (proc_path(link, PATH_MAX, root, name) < 0)
+		return false;
+	ssize_t len = readlink(link, target, PATH_MAX - 1);
+	if (len < 0)
+		return false;
+	target[len] = '\0';
+	return true;
+}
+
 /*
  * map_files/START-END leads to the mapped file itself, deleted or out of reach as it may be. That
  * the living process has this path in this place proves that it is the recorded one. Needs root.
@@ -78,13 +101,24 @@ static bool try_map_files(struct file_found *found, const struct file_search *wh
 
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, where->pid,
 		 map->start, map->end);
-	if (proc_path(link, sizeof(link), where->root, name) < 0)
+	return read_link(link, target, where->root, name) && !strcmp(target, map->path) &&
+	       try_file(found, link, false, where);
+}
+
+/*
+ * /proc/PID/exe leads to the program's own file in the same way, and who may look at the process needs
+ * no more rights for it. A mapping may have been recorded before its file was deleted.
+ */
+static bool try_exe(struct file_found *found, const struct file_search *where)
+{
+	char name[64], link[PATH_MAX], target[PATH_MAX], path[PATH_MAX], now[PATH_MAX];
+
+	snprintf(name, sizeof(name), "/proc/%d/exe", where->pid);
+	if (!read_link(link, target, where->root, name))
 		return false;
-	ssize_t len = readlink(link, target, sizeof(target) - 1);
-	if (len < 0)
-		return false;
-	target[len] = '\0';
-	return !strcmp(target, map->path) && try_file(found, link, false, where);
+	file_undeleted(now, target);
+	file_undeleted(path, where->map.path);
+	return !strcmp(now, path) && try_file(found, link, true, where);
 }
 
 void file_process_root(char path[PATH_MAX], const struct file_search *where)
@@ -108,7 +142,8 @@ static bool try_process(struct file_found *found, const char *path, const struct
 	if (where->pid <= 0)
 		return false;
 	file_process_root(folder, where);
-	return try_below(found, folder, path, true, where) || try_map_files(found, where);
+	return try_below(found, folder, path, true, where) || try_map_files(found, where) ||
+	       try_exe(found, where);
 }
 
 /* By build-id alone: what a recording kept, perf's too, and what servers have. */
@@ -131,16 +166,6 @@ static bool try_elsewhere(struct file_found *found, const struct file_search *wh
 		return false;
 	found->fd = fd;
 	return fstat(fd, &found->st) == 0;
-}
-
-bool file_undeleted(char path[PATH_MAX], const char *recorded)
-{
-	size_t len = strlen(recorded), end = strlen(FILE_DELETED);
-	bool deleted = len >= end && !strcmp(recorded + len - end, FILE_DELETED);
-
-	len -= deleted ? end : 0;
-	snprintf(path, PATH_MAX, "%.*s", len < PATH_MAX ? (int)len : PATH_MAX, recorded);
-	return deleted;
 }
 
 bool file_find(struct file_found *found, const struct file_search *where)

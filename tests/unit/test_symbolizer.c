@@ -364,6 +364,37 @@ static void deleted_files_are_found_while_the_process_lives(void)
 	fakeroot_remove(&root);
 }
 
+/* The program itself can be read by who may not read map_files. */
+static void a_deleted_program_is_found_while_it_runs(void)
+{
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	struct stat st;
+	char path[256], link[256], moved[256];
+	require(fakeroot_make(&root) && put_library(&root, "/kept", an_id));
+	require(fakeroot_file(&root, "/proc/42/.keep", ""));
+	/* As the kernel's link: it names what is gone, and opens what is kept. */
+	snprintf(moved, sizeof(moved), "%s/kept", root.path);
+	snprintf(path, sizeof(path), "%s/program (deleted)", root.path);
+	snprintf(link, sizeof(link), "%s/proc/42/exe", root.path);
+	require(rename(moved, path) == 0 && symlink(path, link) == 0 && stat(path, &st) == 0);
+
+	/* Of the same build, of the same inode, or of neither. */
+	for (int proof = 0; proof < 3; proof++) {
+		struct tally_mapping map = library_mapping(path, proof == 0 ? an_id : NULL);
+		if (proof == 1) {
+			map.inode = st.st_ino;
+			map.dev_major = major(st.st_dev);
+			map.dev_minor = minor(st.st_dev);
+		}
+		require(open_below(&f, &root, NULL));
+		check_int(find_in_library(&f, &map, &frame), proof < 2);
+		tear_down(&f);
+	}
+	fakeroot_remove(&root);
+}
+
 /* A new file in the place of a deleted one, without a build-id to tell. */
 static void replaced_file_is_not_used(void)
 {
@@ -852,6 +883,7 @@ int main(void)
 	tap_run(build_ids_may_come_from_the_feature);
 	tap_run(mangled_names_on_demand);
 	tap_run(deleted_files_are_found_while_the_process_lives);
+	tap_run(a_deleted_program_is_found_while_it_runs);
 	tap_run(replaced_file_is_not_used);
 	tap_run(files_that_are_no_elf);
 	tap_run(nothing_is_mapped);
