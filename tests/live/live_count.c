@@ -394,8 +394,8 @@ static void a_process_that_starts_threads_all_the_time_can_be_attached(void)
 	}
 	require(pid > 0);
 	for (int i = 0; i < 20; i++) {
-		struct tally_counter *counter = open_one("task-clock", TALLY_SCOPE_PROCESS, pid, 0,
-							 &events);
+		struct tally_counter *counter = open_one("task-clock:u", TALLY_SCOPE_PROCESS, pid,
+							 0, &events);
 		if (!check(counter != NULL)) {
 			printf("# %s\n", err.text);
 			break;

@@ -292,7 +292,7 @@ static void a_split_group_counts_on(void)
 	check_int(tally_group_explain(o.group, counts, &err), 0);
 	close_all(&o);
 	/* Weak, and nothing to split. */
-	require(open_group(&o, "{page-faults,minor-faults,major-faults}:W", 0));
+	require(open_group(&o, "{page-faults,minor-faults,major-faults}:uW", 0));
 	check(!tally_group_is_split(o.group));
 	close_all(&o);
 	fresh_unmap(&f);

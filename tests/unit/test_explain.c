@@ -507,7 +507,7 @@ static void each_errno_has_a_cause_and_a_remedy(void)
 		{ -ENODEV, TALLY_CAUSE_UNSUPPORTED, 1, 0, -1, "hardware", "another event" },
 		{ -ESRCH, TALLY_CAUSE_NO_PROCESS, 1, 9, -1, "ended", "ps -eL" },
 		{ -ENOSYS, TALLY_CAUSE_SECCOMP, 1, 0, -1, "seccomp", "--cap-add PERFMON" },
-		{ -EMFILE, TALLY_CAUSE_FD_LIMIT, 1, 0, -1, "RLIMIT_NOFILE", "prlimit" },
+		{ -EMFILE, TALLY_CAUSE_FD_LIMIT, 1, 0, -1, "RLIMIT_NOFILE", "fewer events or" },
 		{ -ENFILE, TALLY_CAUSE_FD_LIMIT, 1, 0, -1, "all processes", "fs.file-max=200" },
 		{ -EBUSY, TALLY_CAUSE_BUSY, 0, 0, -1, "somebody else", "end the other" },
 		{ -ENOSPC, TALLY_CAUSE_LIMIT, 5, 0, -1, "in use", "close one" },
