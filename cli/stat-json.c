@@ -79,6 +79,11 @@ static void put_extras(FILE *to, const struct stat_result *result, const struct 
 	}
 	if (at->cell->sum.flags & TALLY_COUNT_START_INEXACT)
 		fputs(",\"start_inexact\":true", to);
+	const char *compromise = stat_compromise(row, false);
+	if (compromise) {
+		fputs(",\"compromise\":", to);
+		json_text(to, compromise);
+	}
 	const struct tally_error *why = row->error.code ? &row->error : &row->why;
 	if (why->code && (row->error.code || at->cell->sum.state > TALLY_COUNT_SCALED)) {
 		fputs(",\"why\":", to);

@@ -70,8 +70,7 @@ static void print_inexact(FILE *to, const struct stat_result *result)
 	}
 }
 
-/* What was given up for a row to be counted, NULL when that changed nothing that it shows. */
-static const char *compromise_of(const struct stat_row *row, bool all)
+const char *stat_compromise(const struct stat_row *row, bool all)
 {
 	const struct tally_attr *asked = tally_event_attr(row->event);
 	const struct tally_attr *granted = tally_event_granted(row->event);
@@ -89,11 +88,11 @@ static const char *compromise_of(const struct stat_row *row, bool all)
 static void print_compromises(FILE *to, const struct stat_result *result, bool all)
 {
 	for (uint32_t i = 0; i < result->count; i++) {
-		const char *phrase = compromise_of(&result->rows[i], all);
+		const char *phrase = stat_compromise(&result->rows[i], all);
 		uint32_t first = 0;
 
 		while (phrase && first < i) {
-			const char *earlier = compromise_of(&result->rows[first], all);
+			const char *earlier = stat_compromise(&result->rows[first], all);
 			if (earlier && !strcmp(earlier, phrase))
 				break;
 			first++;
@@ -101,7 +100,7 @@ static void print_compromises(FILE *to, const struct stat_result *result, bool a
 		if (!phrase || first < i)
 			continue;
 		for (uint32_t k = i; k < result->count; k++) {
-			const char *other = compromise_of(&result->rows[k], all);
+			const char *other = stat_compromise(&result->rows[k], all);
 			if (other && !strcmp(other, phrase))
 				fprintf(to, "%s%s", k == i ? "\n " : ", ",
 					tally_event_name(result->rows[k].event));

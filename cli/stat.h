@@ -232,6 +232,8 @@ int stat_baseline(FILE *to, const struct stat_options *options, struct stat_resu
 
 /* stat-notes.c: why something was not counted, and what was given up. */
 void stat_print_notes(FILE *to, const struct stat_result *result, bool verbose);
+/* What was given up for a row to be counted, NULL: nothing that it shows; with `all`: nothing. */
+const char *stat_compromise(const struct stat_row *row, bool all);
 /* --table: the time of each run. */
 void stat_print_walls(FILE *to, const struct stat_result *result);
 

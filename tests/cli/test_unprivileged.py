@@ -125,7 +125,13 @@ def the_kernel_is_left_out_and_that_is_said(level):
         return
     same(done.returncode, 0, "status")
     assert re.search(r"^ +\d+ +page-faults$", done.stderr, flags=re.M), done.stderr
-    has(done.stderr, f" page-faults: user mode only: kernel.perf_event_paranoid is {level}")
+    said = f"user mode only: kernel.perf_event_paranoid is {level}"
+    has(done.stderr, f" page-faults: {said}")
+    # Where there are no notes, each row tells; in CSV as perf's do.
+    row = json.loads(nobody("stat", "--json", "-o", "-", "-e", "page-faults", "--", "true").stdout)
+    same((row["event"], row["compromise"]), ("page-faults", said), "event and what was given up")
+    same(nobody("stat", "-x,", "-o", "-", "-e", "page-faults", "--", "true").stdout.split(",")[2], "page-faults:u",
+         "event of CSV")
     # A 0 would be a lie: they happen in the kernel.
     assert re.search(r"<not supported> +context-switches$", done.stderr, flags=re.M), done.stderr
     has(done.stderr, "'sudo sysctl kernel.perf_event_paranoid=1'")
@@ -202,6 +208,10 @@ def the_kernel_is_counted_without_a_remark(level):
     for name in "page-faults", "context-switches":
         assert re.search(rf"^ +\d+ +{name}$", done.stderr, flags=re.M), done.stderr
     assert "paranoid" not in done.stderr, done.stderr
+    done = nobody("stat", "--json", "-o", "-", "-e", "page-faults", "--", "true")
+    assert "compromise" not in json.loads(done.stdout), done.stdout
+    same(nobody("stat", "-x,", "-o", "-", "-e", "page-faults", "--", "true").stdout.split(",")[2], "page-faults",
+         "event of CSV")
 
 
 @levels(1)
