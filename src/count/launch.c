@@ -91,7 +91,7 @@ static void reset_handlers(void)
 	}
 }
 
-/* Whether a folder, of which a name of `len` bytes is looked up, has such a file that can be seen. */
+/* Whether a folder, whose path has `len` bytes, has such a file, and it can be seen. */
 static bool has_file(const char *folder, size_t len, const char *name)
 {
 	char path[PATH_MAX];
@@ -107,8 +107,8 @@ static bool has_file(const char *folder, size_t len, const char *name)
 }
 
 /*
- * The C library says EACCES as well when it may not search a folder of PATH, where nobody can tell what
- * is in it; to a shell the command is then not found. Async-signal-safe.
+ * The C library says EACCES as well when it may not search a folder of PATH, where nobody can tell
+ * what is in it; to a shell the command is then not found. Async-signal-safe.
  */
 static bool path_has(const char *name)
 {

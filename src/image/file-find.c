@@ -106,8 +106,8 @@ static bool try_map_files(struct file_found *found, const struct file_search *wh
 }
 
 /*
- * /proc/PID/exe leads to the program's own file in the same way, and who may look at the process needs
- * no more rights for it. A mapping may have been recorded before its file was deleted.
+ * /proc/PID/exe leads to the program's own file in the same way, and who may look at the process
+ * needs no more rights for it. A mapping may have been recorded before its file was deleted.
  */
 static bool try_exe(struct file_found *found, const struct file_search *where)
 {

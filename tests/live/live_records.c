@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
+#include "kernel-mode.h"
 #include "sampling.h"
 #include "tracefs.h"
 
@@ -566,6 +567,8 @@ static void changed_kernel_code_is_told(void)
 
 int main(void)
 {
+	if (!kernel_mode_allowed())
+		return kernel_mode_skip();
 	has_tracefs = tracefs_ready();
 	tap_run(comm_tells_a_new_name);
 	tap_run(a_hundred_calls_are_a_hundred_records);

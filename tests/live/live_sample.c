@@ -13,6 +13,7 @@
 
 #include <tally/tally.h>
 
+#include "kernel-mode.h"
 #include "tap.h"
 
 #define PAGES 300
@@ -715,6 +716,8 @@ static void a_process_that_does_not_exist_is_an_error(void)
 
 int main(void)
 {
+	if (!kernel_mode_allowed())
+		return kernel_mode_skip();
 	tap_run(every_page_fault_is_a_sample_with_its_address);
 	tap_run(what_does_not_fit_is_told);
 	tap_run(every_context_switch_is_a_sample);

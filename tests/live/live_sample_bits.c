@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "fresh.h"
+#include "kernel-mode.h"
 #include "sampling.h"
 #include "tracefs.h"
 
@@ -602,6 +603,8 @@ static void a_chain_has_a_largest_depth(void)
 
 int main(void)
 {
+	if (!kernel_mode_allowed())
+		return kernel_mode_skip();
 	has_tracefs = tracefs_ready();
 	tap_run(who_when_and_where);
 	tap_run(ids_are_those_of_the_event);

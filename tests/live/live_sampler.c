@@ -11,6 +11,7 @@
 
 #include "churning.h"
 #include "fresh.h"
+#include "kernel-mode.h"
 #include "sampling.h"
 #include "tracefs.h"
 
@@ -368,6 +369,7 @@ static void the_end_comes_after_the_last_record(void)
 	check_int(pipe2(go, O_CLOEXEC), 0);
 	pid_t child = fork();
 	if (child == 0) {
+		close(go[1]);
 		if (read(go[0], &byte, 1) != 1)
 			_exit(1);
 		fresh_touch(&fresh, PAGES);
@@ -432,6 +434,8 @@ static void the_newest_are_kept(void)
 
 int main(void)
 {
+	if (!kernel_mode_allowed())
+		return kernel_mode_skip();
 	has_tracefs = tracefs_ready();
 	tap_run(the_threads_of_a_process_are_one_stream);
 	tap_run(a_process_that_runs_is_sampled_exactly);

@@ -106,8 +106,8 @@ static void a_missing_command_is_enoent(void)
 }
 
 /*
- * execvp(3) says EACCES for a folder of that name, as for a folder of PATH that may not be searched; to
- * a shell the command is not found either way.
+ * execvp(3) says EACCES for a folder of that name, as for a folder of PATH that may not be
+ * searched; to a shell the command is not found either way.
  */
 static void what_path_does_not_have_is_enoent(void)
 {
