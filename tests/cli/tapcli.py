@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the tests of commands share: running them, and TAP. A test is a function marked @test; its name is
 the sentence. It fails by an exception, usually of `assert`, and is skipped by skip("reason")."""
+import functools
 import os
 import shutil
 import subprocess
@@ -48,6 +49,37 @@ def same(got, want, what="it"):
 
 def has(text, part):
     assert part in text, f"no {part!r} in {text!r}"
+
+
+def allowed(*words):
+    """Whether the level of kernel.perf_event_paranoid lets this user count so. What fails otherwise is told by the tests."""
+    done = tally("stat", *words, "--", "true")
+    return not (done.returncode and "kernel.perf_event_paranoid" in done.stderr)
+
+
+@functools.cache
+def watches_kernel():
+    return allowed("-e", "page-faults:k")
+
+
+@functools.cache
+def watches_cpus():
+    return allowed("-a", "-e", "page-faults")
+
+
+def needs_kernel_mode():
+    if not watches_kernel():
+        skip("kernel.perf_event_paranoid lets this user watch user mode alone")
+
+
+def needs_cpus():
+    if not watches_cpus():
+        skip("kernel.perf_event_paranoid forbids watching whole CPUs to this user")
+
+
+def named(event):
+    """What perf calls an event that may count in user mode alone."""
+    return event if watches_kernel() else event + ":u"
 
 
 def wait_for_counters(pid):

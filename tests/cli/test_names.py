@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from tapcli import TALLY, has, main, need, run, same, scratch, skip, tally, test
+from tapcli import TALLY, has, main, need, needs_cpus, run, same, scratch, skip, tally, test
 
 BPF_SPIN = os.environ.get("BPF_SPIN", "bpf-spin-is-not-built")
 JIT = os.environ.get("JIT", "jit-is-not-built")
@@ -161,6 +161,7 @@ def code_that_a_container_makes_has_its_names_when_that_is_gone():
 
 @test
 def two_containers_have_their_own_file_of_one_path():
+    needs_cpus()
     with scratch() as folder:
         path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
         one = build(folder, "one")

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test
+from tapcli import TALLY, TOUCH, has, main, need, run, same, scratch, skip, tally, test, watches_kernel
 
 SPIN = ["/bin/sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"]
 PAGES = 50
@@ -194,7 +194,7 @@ def fields():
         done = run("unshare", "-m", "sh", "-c", 'mount -t tracefs t /sys/kernel/tracing || exit 99; exec "$@"', "sh",
                    TALLY, "record", "-e", "syscalls:sys_enter_write", "--filter", "count == 4", "-e", "page-faults",
                    "-o", d + "/f", "--", "sh", "-c", "echo 123; echo 1234; echo 321")
-        if done.returncode == 99:
+        if done.returncode == 99 or "unshare" in done.stderr:
             skip("tracefs cannot be mounted")
         same(done.returncode, 0)
         raw = [s for s in ours(d + "/f") if s[2]["raw"]]
@@ -205,6 +205,11 @@ def fields():
              "what perf shows of them")
 
 
+def refused_namespaces(out):
+    """perf_event_open(2) has their records for who has CAP_PERFMON alone, whatever the level is."""
+    return out.returncode and "records of namespaces need a capability" in out.stderr
+
+
 @test
 def beside_the_samples():
     """--switch-events, --namespaces, --all-cgroups, -s: records beside the samples"""
@@ -213,6 +218,8 @@ def beside_the_samples():
         for option, name in (("--switch-events", "SWITCH"), ("--namespaces", "NAMESPACES"), ("-s", "READ")):
             out = tally("record", option, "-e", "page-faults", "-c", "1", "-o", d + "/f", "--", "sh", "-c",
                         "sleep 0.01; sleep 0.01")
+            if name == "NAMESPACES" and refused_namespaces(out):
+                continue
             same(out.returncode, 0, out.stderr)
             clean(d + "/f")
             assert by_type(d + "/f").get(name, 0) > 0, f"{option}: {by_type(d + '/f')}"
@@ -256,7 +263,7 @@ time.sleep(60)
             same(child.stdout.readline(), b"on\n")
             out = tally("record", "--namespaces", "-e", "cpu-clock", "-p", child.pid, "-o", d + "/f",
                         "--", "sleep", "0.1")
-            if "CAP_PERFMON" in out.stderr and out.returncode:
+            if refused_namespaces(out):
                 skip(out.stderr.strip())
             same(out.returncode, 0, out.stderr)
             want = {int(tid): {name: os.stat(f"/proc/{child.pid}/task/{tid}/ns/{name}").st_ino for name in NAMESPACES}
@@ -271,6 +278,9 @@ time.sleep(60)
 def namespaces_of_a_command():
     """--namespaces: a command has been in them since its fork, of which the kernel tells nothing"""
     with scratch() as d:
+        out = tally("record", "--namespaces", "-o", d + "/f", "--", "true")
+        if refused_namespaces(out):
+            skip(out.stderr.strip())
         record(d + "/f", "--namespaces")
         clean(d + "/f")
         got = namespaces(scripted(d + "/f", "--show-namespace-events"))
@@ -503,7 +513,7 @@ def branches():
         for words in (["-b"], ["-j", "any_call,u"], ["-j", "k"], ["--call-graph", "lbr"]):
             out = tally("record", *words, "-e", "cpu-clock", "-o", d + "/f", "--", "true")
             same((words, out.returncode), (words, 1))
-            has(out.stderr, "branch")
+            has(out.stderr, "branch" if "k" not in words or watches_kernel() else "kernel.perf_event_paranoid")
         for words, part in ((["-j", "sideways"], "sideways"), (["-j", ""], "-j"), (["-b", "-j", "any"], "-b"),
                             (["-b", "--call-graph", "lbr"], "same branch records")):
             out = tally("record", *words, "-e", "cpu-clock", "-o", d + "/f", "--", "true")

@@ -178,10 +178,14 @@ def other_records_are_perfs():
     need("perf")
     with scratch() as folder:
         path = os.path.join(folder, "perf.data")
-        run("perf", "record", "-q", "-e", "cpu-clock", "--switch-events", "--namespaces", "-o", path, "--", "sh", "-c",
-            "true; ls /; true")
+        # Who may not have records of namespaces has a recording without them.
+        for more in (["--namespaces"], []):
+            done = run("perf", "record", "-q", "-e", "cpu-clock", "--switch-events", *more, "-o", path, "--", "sh", "-c",
+                       "true; ls /; true")
+            if done.returncode == 0:
+                break
         kinds = [f"--show-{kind}-events" for kind in ("mmap", "task", "switch", "lost", "namespace", "bpf")]
-        if not os.path.exists(path):
+        if done.returncode:
             skip("perf record does not work here")
         agree(path, "-F", "comm,pid,tid,time,event", *kinds)
         has(tally("script", "-i", path, *kinds).stdout, "PERF_RECORD_COMM exec: sh:")

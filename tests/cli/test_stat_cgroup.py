@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from tapcli import TALLY, TOUCH, has, main, need, run, same, skip, tally, test
+from tapcli import TALLY, TOUCH, has, main, need, needs_cpus, run, same, skip, tally, test
 
 
 def rows(done):
@@ -98,6 +98,7 @@ def groups_go_with_events_as_in_perf():
 @test
 def events_in_one_group_make_rates_however_it_is_named():
     """perf prints the same metrics for both."""
+    needs_cpus()
     columns = [[line.split(";")[7] for line in tally("stat", "-a", "-x;", "-o", "-", "-e", "page-faults,task-clock", "-G",
                                                      names, "--", "true").stdout.splitlines()] for names in ("/", "/,/")]
     same([re.sub("^[KM]", "", c) for c in columns[0]], ["/sec", "CPUs utilized"], "units of -G /")
@@ -106,6 +107,7 @@ def events_in_one_group_make_rates_however_it_is_named():
 
 @test
 def time_in_which_a_group_was_not_watched_is_not_counted():
+    needs_cpus()
     idle, cpus = 1.0, os.cpu_count()
     words = ["stat", "-j", "-o", "-", "-a", "-e", "page-faults", "-G", "/", "--", "true"]
     rows(tally(*words))

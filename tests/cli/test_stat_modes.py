@@ -80,7 +80,8 @@ def csv_tells_what_was_not_supported_as_perf_does():
         ours, theirs = (csv(x, "-e", "cycles", *way, "--", "true") for x in (TALLY, need("perf")))
         if "<not supported>" not in theirs[0]:
             skip("this machine has hardware counters")
-        same(ours, theirs, "lines")
+        # Who may not count in the kernel is refused twice by perf, which tells of the second time.
+        same(ours, [[re.sub("^cycles:u$", "cycles", field) for field in line] for line in theirs], "lines")
 
 
 @test

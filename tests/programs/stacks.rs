@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //! A Rust program with panics that are caught, closures, collections, sorting and threads.
 use std::collections::{BTreeMap, HashMap};
-use std::hint::black_box;
 use std::panic;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -18,6 +17,11 @@ impl Shape for Square {
     }
 }
 
+/// What the compiler cannot see through; std::hint::black_box is of Rust 1.66.
+fn hide<T: Copy>(value: T) -> T {
+    unsafe { std::ptr::read_volatile(&value) }
+}
+
 #[inline(never)]
 fn descend(shape: &dyn Shape, depth: u32) -> u64 {
     if depth == 0 {
@@ -31,8 +35,8 @@ fn work(seconds: f64) {
     let shape: Box<dyn Shape> = Box::new(Square);
     let mut tree = BTreeMap::new();
     while Instant::now() < end {
-        let caught = panic::catch_unwind(|| descend(&Square, black_box(12)));
-        black_box(caught.is_err());
+        let caught = panic::catch_unwind(|| descend(&Square, hide(12)));
+        hide(caught.is_err());
         let mut words: HashMap<String, u64> = HashMap::new();
         for i in 0..100u64 {
             *words.entry(format!("word {}", i % 17)).or_default() += shape.area(i);
@@ -40,7 +44,7 @@ fn work(seconds: f64) {
         let mut numbers: Vec<u64> = words.values().copied().chain(0..200).collect();
         numbers.sort_by_key(|n| shape.area(*n));
         tree.insert(numbers[0], words);
-        black_box(&tree);
+        hide(&tree);
     }
 }
 
