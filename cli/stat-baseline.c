@@ -217,6 +217,8 @@ static void json_row(FILE *to, const struct pairs *p, uint32_t i, const struct c
 		fputs(",\"why\":", to);
 		json_text(to, row->error.text);
 	}
+	if (row)
+		stat_json_compromise(to, row);
 	fputs("}\n", to);
 }
 

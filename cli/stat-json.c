@@ -49,6 +49,16 @@ void stat_json_key(FILE *to, const struct stat_result *result, const struct stat
 	}
 }
 
+void stat_json_compromise(FILE *to, const struct stat_row *row)
+{
+	const char *compromise = stat_compromise(row, false);
+
+	if (!compromise)
+		return;
+	fputs(",\"compromise\":", to);
+	json_text(to, compromise);
+}
+
 static void put_count(FILE *to, const struct stat_result *result, const struct stat_at *at)
 {
 	const struct tally_count *sum = &at->cell->sum;
@@ -79,11 +89,7 @@ static void put_extras(FILE *to, const struct stat_result *result, const struct 
 	}
 	if (at->cell->sum.flags & TALLY_COUNT_START_INEXACT)
 		fputs(",\"start_inexact\":true", to);
-	const char *compromise = stat_compromise(row, false);
-	if (compromise) {
-		fputs(",\"compromise\":", to);
-		json_text(to, compromise);
-	}
+	stat_json_compromise(to, row);
 	const struct tally_error *why = row->error.code ? &row->error : &row->why;
 	if (why->code && (row->error.code || at->cell->sum.state > TALLY_COUNT_SCALED)) {
 		fputs(",\"why\":", to);

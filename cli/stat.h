@@ -199,6 +199,8 @@ void stat_print_prefix(FILE *to, const struct stat_result *result, const struct 
 void stat_csv_prefix(FILE *to, const struct stat_result *result, const struct stat_at *at,
 		     const char *sep);
 void stat_json_key(FILE *to, const struct stat_result *result, const struct stat_at *at);
+/* What was given up for a row, with a comma before it; nothing where nothing was. */
+void stat_json_compromise(FILE *to, const struct stat_row *row);
 /* Longest printed figure: 20 digits, 6 commas, decimals. */
 #define STAT_FIGURE 48
 /* Fixed decimals, with a comma before each third digit when wanted, whatever the locale. */

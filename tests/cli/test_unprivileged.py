@@ -130,6 +130,8 @@ def the_kernel_is_left_out_and_that_is_said(level):
     # Where there are no notes, each row tells; in CSV as perf's do.
     row = json.loads(nobody("stat", "--json", "-o", "-", "-e", "page-faults", "--", "true").stdout)
     same((row["event"], row["compromise"]), ("page-faults", said), "event and what was given up")
+    pairs = nobody("stat", "--json", "-o", "-", "-r", "2", "--baseline", "true", "-e", "page-faults", "--", "true")
+    same([row.get("compromise") for row in map(json.loads, pairs.stdout.splitlines())], [said] + 4 * [None], "baseline's")
     same(nobody("stat", "-x,", "-o", "-", "-e", "page-faults", "--", "true").stdout.split(",")[2], "page-faults:u",
          "event of CSV")
     # A 0 would be a lie: they happen in the kernel.
