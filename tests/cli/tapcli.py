@@ -109,7 +109,8 @@ def main():
             function()
             print(f"ok {number} - {name}")
         except Skip as why:
-            print(f"ok {number} - {name} # SKIP {why}")
+            # In one line, as TAP has it.
+            print(f"ok {number} - {name} # SKIP {' '.join(str(why).split())}")
         except Exception:  # whatever a test did not expect is its failure
             failed += 1
             for line in traceback.format_exc().splitlines():

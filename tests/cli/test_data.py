@@ -109,7 +109,8 @@ def filters_are_perfs():
         first, last = (float(t) for t in span.split(","))
         want = [line for line, t in zip(samples, times) if first <= t < last]
         assert abs(len(script(copy).splitlines()) - len(want)) <= 2
-        done = tally("data", "cut", "-e", "page-faults", "-o", copy, path)
+        done = tally("data", "cut", "-e", named("page-faults"), "-o", copy, path)
+        same(done.returncode, 0, done.stderr)
         same(script(copy).splitlines(), [line for line in samples if f" {named('page-faults')}:" in line])
         has(tally("data", "cut", "-e", "cycles", "-o", copy, path).stderr, "has no event 'cycles'")
         same(tally("data", "cut", "--pid", "1,x", "-o", copy, path).returncode, 2)
