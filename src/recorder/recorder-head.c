@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The head of a recording: its events, groups and machine, and what ran before it. */
+#include <string.h>
+
+#include "base/buf.h"
 #include "base/error.h"
 #include "image/build-id.h"
 #include "image/kernel.h"
@@ -18,21 +21,38 @@ static const char *recorded_name(const struct tally_event *event)
 	return tally_event_name(event);
 }
 
+/* With the modifier u where the kernel left only that, by the rule that perf has for it. */
+static const char *granted_name(const struct tally_event *event, struct buf *room)
+{
+	const char *name = recorded_name(event);
+	const struct tally_attr *granted = tally_event_granted(event);
+	uint64_t asked = tally_event_attr(event)->flags;
+
+	if (!granted || !(granted->flags & ~asked & TALLY_ATTR_EXCLUDE_KERNEL))
+		return name;
+	buf_reset(room);
+	buf_printf(room, "%s%s", name, strpbrk(name, ":/") ? "u" : ":u");
+	return buf_text(room);
+}
+
 static int add_events(struct tally_recorder *r, const struct tally_sampler *sampler,
 		      const struct tally_events *events, struct tally_error *err)
 {
+	struct buf room = { 0 };
 	int ret = 0;
 
 	for (uint32_t i = 0; ret == 0 && i < tally_events_count(events); i++) {
+		const char *name = granted_name(tally_events_at(events, i), &room);
 		const uint64_t *ids;
 		uint32_t count = tally_sampler_ids(sampler, i, &ids);
 		struct tally_attr attr = *tally_sampler_attr(sampler, i);
 		/* The chains of the file have what those of the kernel lack. */
 		if (r->unwinding.unwinder && attr.sample_type & TALLY_SAMPLE_STACK_USER)
 			attr.flags &= ~TALLY_ATTR_EXCLUDE_CALLCHAIN_USER;
-		ret = tally_writer_event(r->writer, recorded_name(tally_events_at(events, i)),
-					 &attr, ids, count, err);
+		ret = name ? tally_writer_event(r->writer, name, &attr, ids, count, err)
+			   : error_nomem(err, "the name of an event");
 	}
+	buf_done(&room);
 	return ret;
 }
 

@@ -11,11 +11,12 @@ import struct
 import subprocess
 import sys
 
-from tapcli import TALLY, has, main, need, run, same, scratch, skip, test, watches_kernel
+from tapcli import TALLY, has, main, named, need, run, same, scratch, skip, test, watches_kernel
 
 LOOP = ("sh", "-c", "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; sleep 0.01; sleep 0.01")
 TRACEFS = ("unshare", "-m", "sh", "-c", 'mount -t tracefs t /sys/kernel/tracing || exit 99; exec "$@"', "sh")
 SAMPLE = "cpu-clock"
+IN_FILE = named(SAMPLE)
 
 # Name: the words of the recorder, and how many events the file has at least.
 MODES = {
@@ -75,10 +76,10 @@ def perf_reads(folder, mode):
     path, count = record(folder, mode)
     names = re.findall(r" ([\w:-]+): *$", perf("script", "-F", "comm,tid,time,event", "-i", path), flags=re.M)
     if mode == "group":  # perf makes one line for each event that counted something
-        assert len(names) >= count and names.count(SAMPLE) == count, (len(names), count)
+        assert len(names) >= count and names.count(IN_FILE) == count, (len(names), count)
     else:
         same(len(names), count, "perf's number of samples")
-    has(names, SAMPLE)
+    has(names, IN_FILE)
     report = perf("report", "--stdio", "-i", path)
     assert re.search(r"^ +\d+\.\d+%.*\bsh\b", report, flags=re.M), report[:500]
 
