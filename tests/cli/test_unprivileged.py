@@ -139,6 +139,19 @@ def the_kernel_is_left_out_and_that_is_said(level):
     has(done.stderr, "'sudo sysctl kernel.perf_event_paranoid=1'")
 
 
+@levels(1, 2)
+def a_recording_names_what_was_watched(level):
+    """As perf record names it: with the modifier of user mode where that is all there was to see."""
+    left = "" if level < 2 else "u"
+    with scratch() as folder:
+        os.chmod(folder, 0o777)
+        for event, name in ("page-faults", "page-faults:" + left), ("page-faults:u", "page-faults:u"):
+            done = nobody("record", "-q", "-e", event, "-o", folder + "/perf.data", "--", "true")
+            same(done.returncode, 0, done.stderr)
+            listed = run(need("perf"), "evlist", "-f", "-i", folder + "/perf.data").stdout.split()
+            same(listed[0], name.rstrip(":"), f"the name of {event}")
+
+
 @levels(2, 3, 4)
 def what_a_level_refuses_names_it_and_the_mend(level):
     refused_at(level, 1, "stat", "-e", "page-faults:k", "--", "true")
