@@ -90,7 +90,12 @@ struct tally_unwound {
 	 * mapped nowhere, or memory made no sense.
 	 */
 	uint32_t module;
-	uint32_t reserved;
+	/*
+	 * 1: where it stood is code that its process's jitdump does not tell of so far, as programs
+	 * write these some KiB at a time. It was left as code that has set up its frame pointer; where
+	 * it had not, a caller is missing.
+	 */
+	uint32_t untold;
 	/*
 	 * Of CUT: bytes from the stack pointer to the end of that stack, where its mapping is
 	 * known; a copy of so many would do. 0: unknown.

@@ -68,7 +68,9 @@ int unwind_made_rules(struct jit *jit, int32_t pid, int32_t owner, uint64_t time
 	struct jit_place place;
 	int r = jit_find(jit, pid, owner, time, address, &place);
 
-	if (r <= 0 || place.source->file.machine != machine)
-		return r < 0 ? r : 0;
-	return unwind_made_rules_of(&place.source->file, place.code, address, rules);
+	if (r <= 0)
+		return r;
+	if (place.source->file.machine == machine)
+		r = unwind_made_rules_of(&place.source->file, place.code, address, rules);
+	return r < 0 ? r : 1;
 }

@@ -8,8 +8,8 @@
 
 /*
  * The rules at an address of `pid`, or of `owner` as for jit_find(); left as they are where none
- * are told, or of another machine than `machine` (EM_*). They hold until `jit` is asked next. 0,
- * -ENOMEM.
+ * are told, or of another machine than `machine` (EM_*). They hold until `jit` is asked next. 1, or
+ * 0: no jitdump tells of code there, so far. -ENOMEM.
  */
 int unwind_made_rules(struct jit *jit, int32_t pid, int32_t owner, uint64_t time, uint64_t address,
 		      uint16_t machine, const struct unwind_rules **rules);

@@ -159,6 +159,7 @@ static int find_rules(struct walk *w, uint64_t address, const struct unwind_rule
 		return r < 0 ? r : HOLDS_IN_SPACE;
 	r = unwind_made_rules(&u->jit, pid, owner, w->start->time, address, u->arch->machine,
 			      rules);
+	w->out->untold |= r == 0 && w->exact;
 	return r < 0 ? r : HOLDS_NOW;
 }
 

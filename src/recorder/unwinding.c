@@ -218,6 +218,9 @@ static int unwind(struct unwinding *u, const struct tally_layout *layout, const 
 	int r = tally_unwinder_sample(u->unwinder, &rec, u->addresses + n, room, &how);
 	if (r <= 0)
 		return r == -ENOMEM ? r : 0;
+	/* The program has yet to write what unwinds its code: reports can read it. */
+	if (how.untold)
+		how.end = TALLY_UNWIND_BROKEN;
 	count(&u->stacks, &how);
 	if (how.end != TALLY_UNWIND_WHOLE && how.end != TALLY_UNWIND_CUT)
 		return 0;

@@ -226,9 +226,14 @@ static void code_is_told_of_late(void)
 	make_two();
 	walk(PID, 150, CODE + 8);
 	check_broken();
+	check(!t.how.untold);
 	map_dump();
 	walk(PID, 150, CODE + 8);
 	check_whole(CODE + 8, START + 5);
+	check(!t.how.untold);
+	/* Of a process with a jitdump, behind all code that this tells of. */
+	walk(PID, 150, CODE + 0x800);
+	check(t.how.untold);
 	end();
 }
 
