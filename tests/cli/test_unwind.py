@@ -75,13 +75,19 @@ def frames_are_the_referees(kind):
     ours, one, other = (stacks_of(name, path) for name in ("tally", "libdw", "libunwind"))
     agreed = {key: one[key] for key in one if key in other and one[key][0] == other[key][0]}
     assert len(agreed) > 0.9 * len(ours), f"the referees agree on {len(agreed)} of {len(ours)} stacks only"
+    astray = 0
     for key, (frames, _) in agreed.items():
         got, end = ours[key]
         # They may have given up together, as behind the system call by which a signal handler returns; one of them
         # says so then, or we got further than both.
         if got.startswith(frames + ",") and (end == "whole" or "ended" in (one[key][1], other[key][1])):
             continue
+        # Rarely, there, both take the same word for a return address, and end at once.
+        if end == "whole" and frames.count(",") == 1 and got.split(",")[0] == frames.split(",")[0]:
+            astray += 1
+            continue
         same(got, frames, f"the stack of thread {key[0]} at {key[1]} in {kind}")
+    assert astray <= 1 + len(agreed) / 500, f"{astray} stacks of {len(agreed)} have another second frame"
 
 
 def stacks_are_whole(kind):
