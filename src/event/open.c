@@ -86,6 +86,16 @@ static bool raise_nofile(void)
 	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
+/*
+ * ENOENT of an event that all kernels have is the cgroup's: its hierarchy has no perf_event controller
+ * (perf_cgroup_connect(), kernel/events/core.c), as little as a folder that is no cgroup, which is EBADF.
+ */
+static bool is_cgroup_to_blame(const struct attempt *a, int code)
+{
+	return code == -ENOENT && a->at->cgroup && a->attr->type == TALLY_TYPE_SOFTWARE &&
+	       a->attr->config <= TALLY_SW_DUMMY;
+}
+
 /* On E2BIG the kernel has written its own size into the attr. */
 static int try(struct attempt *a)
 {
@@ -96,7 +106,7 @@ static int try(struct attempt *a)
 		a->attr->size = tally_attr_size(a->attr);
 		r = sys()->perf_event_open(a->attr, a->at->tid, a->at->cpu, a->group_fd, flags);
 	} while (r == -EINTR || (r == -EMFILE && raise_nofile()));
-	return r;
+	return is_cgroup_to_blame(a, r) ? -EBADF : r;
 }
 
 /* AMD's IBS, which does the precise samples there, answers ENOENT for most events. */

@@ -276,13 +276,18 @@ static void the_time_before_a_cgroup_was_watched_is_not_counted(void)
 
 static void a_folder_that_is_no_cgroup_is_told(void)
 {
-	fake_reset();
-	fake.fail_open_at = 1;
-	fake.fail_open_code = -EBADF; /* what the kernel says of it */
-	check(open_it(TALLY_SCOPE_CGROUP, 0, OPTS(.flags = 0)) == NULL);
-	check_int(err.code, -EBADF);
-	check_has(err.text, "'web' is a folder, and no cgroup");
-	check_int(fake.files, 0);
+	/* What the kernel says of it, and of a cgroup of another hierarchy. */
+	static const int codes[] = { -EBADF, -ENOENT };
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(*codes); i++) {
+		fake_reset();
+		fake.fail_open_at = 1;
+		fake.fail_open_code = codes[i];
+		check(open_it(TALLY_SCOPE_CGROUP, 0, OPTS(.flags = 0)) == NULL);
+		check_int(err.code, -EBADF);
+		check_has(err.text, "'web' is a folder, and no cgroup");
+		check_int(fake.files, 0);
+	}
 }
 
 static void a_cpu_that_goes_offline_is_told(void)
