@@ -159,13 +159,14 @@ static int find_rules(struct walk *w, uint64_t address, const struct unwind_rule
 		return r < 0 ? r : HOLDS_IN_SPACE;
 	r = unwind_made_rules(&u->jit, pid, owner, w->start->time, address, u->arch->machine,
 			      rules);
-	w->out->untold |= r == 0 && w->exact;
+	if (r == 0 && w->exact)
+		w->out->untold = 1;
 	return r < 0 ? r : HOLDS_NOW;
 }
 
 /* The slow way, of which the rules are kept when the mapping is the one that it was. */
-static int look_up(struct walk *w, uint64_t address, struct cached *c,
-		   const struct unwind_rules **rules)
+__attribute__((noinline)) static int look_up(struct walk *w, uint64_t address, struct cached *c,
+					     const struct unwind_rules **rules)
 {
 	int64_t mapping = maps_locate(w->u->maps, w->start->pid, w->start->time, address);
 	int r = HOLDS_EVER;

@@ -234,6 +234,7 @@ static void code_is_told_of_late(void)
 	/* Of a process with a jitdump, behind all code that this tells of. */
 	walk(PID, 150, CODE + 0x800);
 	check(t.how.untold);
+	check_int(tally_unwinder_is_signal(t.unwinder, PID, 150, CODE + 0x800), 0);
 	end();
 }
 
