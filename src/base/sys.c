@@ -187,3 +187,20 @@ int sys_pwrite_all(int fd, const void *buf, size_t len, uint64_t offset)
 	}
 	return 0;
 }
+
+bool sys_pread_all(int fd, void *buf, size_t len, uint64_t offset, uint64_t size)
+{
+	char *to = buf;
+
+	if (offset > size || len > size - offset)
+		return false;
+	while (len) {
+		ssize_t n = sys()->pread(fd, to, len, (off_t)offset);
+		if (n <= 0)
+			return false;
+		to += n;
+		offset += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return true;
+}

@@ -11,6 +11,7 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -63,6 +64,9 @@ static inline ssize_t sys_read(int fd, void *buf, size_t len)
 /* Write all of it, however many calls that takes: 0 or a negative errno, -EIO where none is told. */
 int sys_write_all(int fd, const void *buf, size_t len);
 int sys_pwrite_all(int fd, const void *buf, size_t len, uint64_t offset);
+
+/* Read all of a piece of a file of `size` bytes; false: it is not in there, or cannot be read. */
+bool sys_pread_all(int fd, void *buf, size_t len, uint64_t offset, uint64_t size);
 
 /* The kernel's own table, for tests that replace only a few entries. */
 extern const struct sys_table sys_kernel;

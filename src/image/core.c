@@ -36,16 +36,7 @@ int core_refuse(const struct tally_core *c, uint64_t at, const char *what, struc
 
 bool core_read(const struct tally_core *c, uint64_t offset, void *out, size_t len)
 {
-	if (offset > c->size || len > c->size - offset)
-		return false;
-	for (size_t done = 0; done < len;) {
-		ssize_t n = sys()->pread(c->fd, (char *)out + done, len - done,
-					 (off_t)(offset + done));
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
+	return sys_pread_all(c->fd, out, len, offset, c->size);
 }
 
 /* ---- headers ---- */

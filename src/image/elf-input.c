@@ -56,19 +56,7 @@ void elf_input_done(struct elf_input *in)
 
 bool elf_input_read(const struct elf_input *in, void *out, size_t len, uint64_t offset)
 {
-	char *to = out;
-
-	if (offset > in->size || len > in->size - offset)
-		return false;
-	while (len) {
-		ssize_t n = sys()->pread(in->fd, to, len, (off_t)offset);
-		if (n <= 0)
-			return false;
-		to += n;
-		offset += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return true;
+	return sys_pread_all(in->fd, out, len, offset, in->size);
 }
 
 bool elf_input_is_swapped(const struct elf_input *in)
