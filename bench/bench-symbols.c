@@ -3,10 +3,11 @@
  * bench-symbols FILE: CPU time for reading the symbols of an ELF file, for naming addresses that
  * were not asked for before, and for asking again. One line: "load_ms first_ns again_ns functions".
  */
+#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <time.h>
 
 #include <tally/profiling.h>
@@ -30,6 +31,38 @@ static int find(struct tally_symbolizer *s, uint64_t address)
 	struct tally_frame frame;
 
 	return tally_symbolizer_find(s, PID, 0, address, TALLY_MODE_USER, &frame);
+}
+
+/* Maps what a loader maps to be executed. Returns where it ends, 0: nothing. */
+static uint64_t map_code(struct tally_maps *maps, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	uint64_t end = 0;
+	Elf64_Ehdr head;
+	Elf64_Phdr segment;
+
+	if (!file || fread(&head, sizeof(head), 1, file) != 1 ||
+	    memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_ident[EI_CLASS] != ELFCLASS64)
+		return 0;
+	for (int i = 0; i < head.e_phnum; i++) {
+		if (fseek(file, (long)(head.e_phoff + i * sizeof(segment)), SEEK_SET) != 0 ||
+		    fread(&segment, sizeof(segment), 1, file) != 1)
+			break;
+		if (segment.p_type != PT_LOAD || !(segment.p_flags & PF_X))
+			continue;
+		uint64_t start = START + (segment.p_vaddr & ~(uint64_t)0xfff);
+		end = START + segment.p_vaddr + segment.p_filesz;
+		struct tally_mapping map = {
+			.start = start,
+			.end = end,
+			.pgoff = segment.p_offset & ~(uint64_t)0xfff,
+			.path = path,
+		};
+		if (tally_maps_add(maps, PID, 0, &map) < 0)
+			return 0;
+	}
+	fclose(file);
+	return end;
 }
 
 /* Places in the file that have a function, pseudo-random but the same in each run. */
@@ -58,21 +91,22 @@ static double time_each(struct tally_symbolizer *s, const uint64_t *addresses, s
 	return (cpu_ns() - start) / ((double)count * rounds);
 }
 
-static int run(struct tally_maps *maps, const char *path, uint64_t size)
+static int run(struct tally_maps *maps, const char *path)
 {
 	static uint64_t addresses[ADDRESSES];
-	struct tally_mapping map = { .start = START, .end = START + size, .path = path };
 	struct tally_symbolizer *s;
 	struct tally_module_info info;
 	struct tally_error err;
 
-	if (tally_maps_add(maps, PID, 0, &map) < 0 ||
-	    tally_symbolizer_new(&s, maps, NULL, &err) < 0)
+	uint64_t end = map_code(maps, path);
+	if (!end || tally_symbolizer_new(&s, maps, NULL, &err) < 0) {
+		fprintf(stderr, "%s: no code\n", path);
 		return 1;
+	}
 	double start = cpu_ns();
-	find(s, START);
+	find(s, end - 1);
 	double load = cpu_ns() - start;
-	size_t count = choose(s, addresses, size);
+	size_t count = choose(s, addresses, end - START);
 	if (!count || tally_symbolizer_module(s, 0, &info) < 0) {
 		fprintf(stderr, "%s: no functions\n", path);
 		tally_symbolizer_free(s);
@@ -89,13 +123,12 @@ static int run(struct tally_maps *maps, const char *path, uint64_t size)
 int main(int argc, char **argv)
 {
 	struct tally_maps *maps;
-	struct stat st;
 
-	if (argc != 2 || stat(argv[1], &st) < 0 || tally_maps_new(&maps) < 0) {
+	if (argc != 2 || tally_maps_new(&maps) < 0) {
 		fprintf(stderr, "usage: bench-symbols FILE\n");
 		return 2;
 	}
-	int status = run(maps, argv[1], (uint64_t)st.st_size);
+	int status = run(maps, argv[1]);
 	tally_maps_free(maps);
 	return status;
 }

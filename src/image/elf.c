@@ -370,6 +370,29 @@ bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *addre
 	return false;
 }
 
+bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *first, uint64_t *last)
+{
+	*first = 0;
+	*last = UINT64_MAX;
+	for (size_t i = 0; i < f->segments.count; i++) {
+		const struct elf_segment *s = &f->segments.at[i];
+		if (!s->executable || !s->size)
+			continue;
+		uint64_t end = s->size - 1 > UINT64_MAX - s->offset ? UINT64_MAX
+								    : s->offset + s->size - 1;
+		if (offset > end) {
+			*first = end + 1 > *first ? end + 1 : *first;
+		} else if (offset < s->offset) {
+			*last = s->offset - 1 < *last ? s->offset - 1 : *last;
+		} else {
+			*first = s->offset > *first ? s->offset : *first;
+			*last = end < *last ? end : *last;
+			return true;
+		}
+	}
+	return false;
+}
+
 const char *elf_file_name(const struct elf_file *f, uint32_t index)
 {
 	return name_of(f, &f->symtab.symbols.at[index]);

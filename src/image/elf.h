@@ -50,6 +50,12 @@ int elf_file_read_segments(struct elf_file *f, const struct elf_input *in);
 /* The linker's address of a byte of the file; false: no segment holds it. */
 bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *address);
 
+/*
+ * For which offsets, ends inclusive, the same distance to the linker's address holds as for `offset`,
+ * which lies in code; false: it does not.
+ */
+bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *first, uint64_t *last);
+
 /* As the linker knows it, without "@plt". */
 const char *elf_file_name(const struct elf_file *f, uint32_t index);
 /* A stub that jumps to a function of that name in another file. */

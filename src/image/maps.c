@@ -15,9 +15,12 @@
 #include "image/space.h"
 #include "image/texts.h"
 
-#define CACHE_BITS 10
 /* Addresses of one block of 16 KiB share a place in the cache: mappings are rarely smaller. */
-#define CACHE_BLOCK_SHIFT 14
+#define CACHE_BITS  10
+#define BLOCK_SHIFT 14
+/* A program of 100 MiB would fill it: blocks of 4 MiB and more have a cache of their own. */
+#define LARGE_CACHE_BITS  8
+#define LARGE_BLOCK_SHIFT 22
 
 struct mapping {
 	uint64_t start, end, pgoff, inode;
@@ -93,8 +96,9 @@ struct tally_maps {
 	struct histories processes, threads;
 	uint32_t epoch;
 	struct cached cache[1 << CACHE_BITS]; /* of mappings' numbers, in blocks as they come */
-	uint32_t recent;                      /* the one that was used last */
-	struct cached last;                   /* of tally_maps_find(), whole mappings */
+	struct cached large[1 << LARGE_CACHE_BITS];
+	const struct cached *recent; /* the one of these that was used last */
+	struct cached last;          /* of tally_maps_find(), whole mappings */
 };
 
 static struct history *history_get(const struct histories *h, int32_t id)
@@ -307,6 +311,7 @@ int tally_maps_new(struct tally_maps **out)
 	if (!m)
 		return -ENOMEM;
 	m->epoch = 1;
+	m->recent = m->cache;
 	*out = m;
 	return 0;
 }
@@ -511,23 +516,44 @@ static inline bool cached_holds(const struct cached *c, uint32_t epoch, int32_t 
 	       time <= p->until && c->pid == pid && c->epoch == epoch;
 }
 
+/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
+static inline size_t cache_index(int32_t pid, uint64_t block, unsigned bits)
+{
+	return (block + ((uint64_t)(uint32_t)pid << 32)) * 0x9e3779b97f4a7c15u >> (64 - bits);
+}
+
+/* Keeps the answer in one of its two places, as large as its block is. */
+static const struct cached *look_and_keep(struct tally_maps *m, int32_t pid, uint64_t time,
+					  uint64_t address, struct cached *small,
+					  struct cached *large)
+{
+	struct place p = look(m, pid, time, address);
+
+	if (!p.block.value && pid != TALLY_MAPS_KERNEL)
+		p = look_behind(p, look(m, TALLY_MAPS_KERNEL, time, address));
+	bool is_large = p.block.last - p.block.first >= (1u << LARGE_BLOCK_SHIFT) - 1;
+	struct cached *c = is_large ? large : small;
+	*c = (struct cached){ .place = p, .pid = pid, .epoch = m->epoch };
+	return c;
+}
+
 static uint32_t find_number(struct tally_maps *m, int32_t pid, uint64_t time, uint64_t address)
 {
-	uint64_t key = (address >> CACHE_BLOCK_SHIFT) + ((uint64_t)(uint32_t)pid << 32);
-	/* Fibonacci hashing: the upper bits of a product with 2^64 / golden ratio. */
-	struct cached *c = &m->cache[key * 0x9e3779b97f4a7c15u >> (64 - CACHE_BITS)];
+	const struct cached *c = m->recent;
 
 	/* Often it is where the last one was, in a large mapping perhaps, of many such places. */
-	if (cached_holds(&m->cache[m->recent], m->epoch, pid, time, address))
-		return m->cache[m->recent].place.block.value;
-	m->recent = (uint32_t)(c - m->cache);
 	if (cached_holds(c, m->epoch, pid, time, address))
 		return c->place.block.value;
-	c->place = look(m, pid, time, address);
-	if (!c->place.block.value && pid != TALLY_MAPS_KERNEL)
-		c->place = look_behind(c->place, look(m, TALLY_MAPS_KERNEL, time, address));
-	c->pid = pid;
-	c->epoch = m->epoch;
+	struct cached *small = &m->cache[cache_index(pid, address >> BLOCK_SHIFT, CACHE_BITS)];
+	struct cached *large =
+		&m->large[cache_index(pid, address >> LARGE_BLOCK_SHIFT, LARGE_CACHE_BITS)];
+	if (cached_holds(small, m->epoch, pid, time, address))
+		c = small;
+	else if (cached_holds(large, m->epoch, pid, time, address))
+		c = large;
+	else
+		c = look_and_keep(m, pid, time, address, small, large);
+	m->recent = c;
 	return c->place.block.value;
 }
 

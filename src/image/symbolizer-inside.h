@@ -19,6 +19,9 @@
 #define CACHE_BITS 11
 #define CACHE_WAYS 2
 
+/* Mappings that are looked into at a time, by their numbers. */
+#define SHORTCUTS 256
+
 #define UNMAPPED      "[unknown]" /* perf's word */
 #define NOTHING_THERE "nothing is mapped there"
 
@@ -29,6 +32,16 @@ struct answer {
 	struct tally_frame frame;
 	uint32_t mapping, mode; /* mode as asked for */
 	bool used;
+};
+
+/*
+ * Of a mapped file with symbols: the module, and how addresses in part of the mapping become its own.
+ * A search in a sealed symtab touches less memory than a kept answer.
+ */
+struct shortcut {
+	uint32_t mapping; /* 0: none */
+	uint32_t module;  /* number + 1 */
+	uint64_t first, last, bias;
 };
 
 /* The DWARF of modules, as far as it was asked for: symbolizer-lines.c. */
@@ -49,7 +62,8 @@ struct tally_symbolizer {
 	bool kernel_loaded;
 	bool fleeting; /* the answer at hand may be another one soon */
 	char cache_folder[PATH_MAX];
-	struct answer_set {
+	struct shortcut shortcuts[SHORTCUTS];
+	struct answer_set { /* of what has no shortcut */
 		struct answer way[CACHE_WAYS];
 		uint32_t next; /* the way that gives place */
 	} cache[1 << CACHE_BITS];

@@ -190,18 +190,24 @@ const char *symbolizer_readable(struct tally_symbolizer *s, const char *name, bo
 	return result;
 }
 
-static int name_in_file(struct tally_symbolizer *s, struct module *m, struct tally_frame *out)
+static const char *read_name(struct tally_symbolizer *s, struct module *m, uint32_t index)
 {
 	const struct elf_file *f = &m->file;
+
+	m->functions[index] = symbolizer_readable(s, elf_file_name(f, index),
+						  elf_file_is_plt(f, index));
+	return m->functions[index];
+}
+
+static inline int name_in_file(struct tally_symbolizer *s, struct module *m,
+			       struct tally_frame *out)
+{
 	uint64_t start;
-	uint32_t index = symtab_find_start(&f->symtab, out->module_address, &start);
+	uint32_t index = symtab_find_start(&m->file.symtab, out->module_address, &start);
 
 	if (index == SYMTAB_NONE)
 		return 0;
-	if (!m->functions[index])
-		m->functions[index] = symbolizer_readable(s, elf_file_name(f, index),
-							  elf_file_is_plt(f, index));
-	if (!m->functions[index])
+	if (!m->functions[index] && !read_name(s, m, index))
 		return -ENOMEM;
 	out->function = m->functions[index];
 	out->function_id = index;
@@ -237,6 +243,23 @@ static struct file_search search_of(const struct tally_symbolizer *s, int32_t pi
 	return where;
 }
 
+static void keep_shortcut(struct tally_symbolizer *s, uint32_t mapping, uint32_t module,
+			  const struct tally_mapping *map, const struct tally_frame *f)
+{
+	uint64_t offset = f->address - map->start + map->pgoff, first, last;
+
+	if (!elf_file_code(&s->modules.at[module - 1]->file, offset, &first, &last))
+		return;
+	uint64_t before = offset - first, behind = last - offset;
+	s->shortcuts[mapping % SHORTCUTS] = (struct shortcut){
+		.mapping = mapping,
+		.module = module,
+		.first = before < f->address ? f->address - before : 0,
+		.last = behind < UINT64_MAX - f->address ? f->address + behind : UINT64_MAX,
+		.bias = f->module_address - f->address,
+	};
+}
+
 static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, uint64_t time,
 		     struct tally_frame *out)
 {
@@ -256,8 +279,10 @@ static int name_user(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, 
 	out->offset = out->module_address;
 	if (r < 0)
 		return r;
-	return m->function_count ? name_in_file(s, m, out)
-				 : symbolizer_name_made(s, pid, owner, time, m, out);
+	if (!m->function_count)
+		return symbolizer_name_made(s, pid, owner, time, m, out);
+	keep_shortcut(s, mapping, index, &where.map, out);
+	return name_in_file(s, m, out);
 }
 
 /* Whose addresses mean nothing in the address spaces that we know. */
@@ -347,10 +372,9 @@ static int find_anew(struct tally_symbolizer *s, int32_t pid, uint32_t mapping, 
 	return answer(s, out);
 }
 
-int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time, uint64_t address,
-			  uint32_t mode, struct tally_frame *out)
+static int find_kept(struct tally_symbolizer *s, int32_t pid, int64_t mapping, uint64_t time,
+		     uint64_t address, uint32_t mode, struct tally_frame *out)
 {
-	int64_t mapping = locate(s, pid, time, address, mode);
 	struct answer_set *set = set_of(s, mapping < 0 ? 0 : (uint32_t)mapping, address);
 
 	for (size_t i = 0; i < CACHE_WAYS; i++) {
@@ -371,6 +395,29 @@ int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time
 		.mode = mode,
 	};
 	return mapping < 0 ? (int)mapping : find_anew(s, pid, (uint32_t)mapping, time, set, out);
+}
+
+int tally_symbolizer_find(struct tally_symbolizer *s, int32_t pid, uint64_t time, uint64_t address,
+			  uint32_t mode, struct tally_frame *out)
+{
+	int64_t mapping = locate(s, pid, time, address, mode);
+	const struct shortcut *way = &s->shortcuts[(uint64_t)mapping % SHORTCUTS];
+
+	if (mapping <= 0 || way->mapping != mapping || address < way->first || address > way->last)
+		return find_kept(s, pid, mapping, time, address, mode, out);
+	struct module *m = s->modules.at[way->module - 1];
+	*out = (struct tally_frame){
+		.address = address,
+		.offset = address + way->bias,
+		.module_address = address + way->bias,
+		.module = m->name,
+		.path = m->path,
+		.module_id = way->module - 1,
+		.function_id = UINT32_MAX,
+		.mode = TALLY_MODE_USER,
+	};
+	int r = name_in_file(s, m, out);
+	return r < 0 ? r : answer(s, out);
 }
 
 bool symbolizer_begins_behind(const struct tally_symbolizer *s, const struct tally_frame *f)

@@ -172,6 +172,47 @@ static void offsets_become_addresses_by_segment(void)
 	check(!elf_file_address(&f, UINT64_MAX, &address));
 }
 
+static void check_code(const struct elf_file *f, uint64_t offset, uint64_t first, uint64_t last)
+{
+	uint64_t a, b, from, to = 0;
+
+	check(elf_file_code(f, offset, &a, &b));
+	check_u64(a, first);
+	check_u64(b, last);
+	/* One distance from end to end, and another one beyond. */
+	check(elf_file_address(f, a, &from) && elf_file_address(f, b, &to));
+	check_u64(to - from, b - a);
+	if (b < UINT64_MAX && elf_file_address(f, b + 1, &to))
+		check(to - from != b + 1 - a);
+	if (a > 0 && elf_file_address(f, a - 1, &to))
+		check(from - to != 1);
+}
+
+static void code_says_how_far_its_distance_holds(void)
+{
+	struct elf_file f = { 0 };
+	struct elf_segment segments[] = {
+		{ 0, 0x1234, 0x400000, false },
+		{ 0x1240, 0x1000, 0x402240, true },
+		{ 0x2000, 0x1000, 0x10405000, true },             /* begins within the one before */
+		{ 0x5000, 0, 0x500000, true },                    /* empty */
+		{ 0x1000, 0x10000, 0x20000000, true },            /* around all of them */
+		{ 0x20000, UINT64_MAX - 0x10000, 0x30000, true }, /* to the end and beyond */
+	};
+	uint64_t first, last;
+
+	f.segments.at = segments;
+	f.segments.count = sizeof(segments) / sizeof(segments[0]);
+	check_code(&f, 0x1240, 0x1240, 0x223f);
+	check_code(&f, 0x223f, 0x1240, 0x223f);
+	check_code(&f, 0x2240, 0x2240, 0x2fff);
+	check_code(&f, 0x1100, 0x1000, 0x123f);
+	check_code(&f, 0x5000, 0x3000, 0x10fff);
+	check_code(&f, 0x20000, 0x20000, UINT64_MAX);
+	check(!elf_file_code(&f, 0x800, &first, &last));
+	check(!elf_file_code(&f, 0x11000, &first, &last));
+}
+
 /* A program at BASE, whose debug file is linked at `base`. */
 static void check_debug_file(uint64_t base)
 {
@@ -461,6 +502,7 @@ int main(void)
 	tap_run(aliases_have_one_winner);
 	tap_run(the_innermost_of_nested_functions);
 	tap_run(offsets_become_addresses_by_segment);
+	tap_run(code_says_how_far_its_distance_holds);
 	tap_run(symbols_of_a_debug_file_are_added);
 	tap_run(labels_within_functions_name_nothing);
 	tap_run(build_ids_compare);

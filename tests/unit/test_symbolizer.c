@@ -140,6 +140,55 @@ static void libc_agrees_with_dlsym(void)
 	dlclose(libc);
 }
 
+static void check_same_frame(const struct tally_frame *a, const struct tally_frame *b)
+{
+	check_str(a->function, b->function);
+	check_str(a->path, b->path);
+	check_u64(a->address, b->address);
+	check_u64(a->offset, b->offset);
+	check_u64(a->module_address, b->module_address);
+	check_u64(a->function_id, b->function_id);
+	check_u64(a->mode, b->mode);
+}
+
+/* What was asked before, of this module or of others, is no part of an answer. */
+static void answers_do_not_depend_on_earlier_ones(void)
+{
+	struct tally_frame one, other;
+	struct fixture f, fresh;
+	require(set_up(&f, NULL));
+	add_own_maps(f.maps);
+	/* More mappings than are looked into at a time, with nothing in them. */
+	for (uint64_t i = 0; i < 600; i++) {
+		const struct tally_mapping map = {
+			.start = 0x100000 + (i << 12),
+			.end = 0x101000 + (i << 12),
+			.path = "/nowhere/at/all",
+			.inode = i + 1,
+		};
+		check_int(tally_maps_add(f.maps, getpid(), 0, &map), 0);
+	}
+	const uintptr_t functions[] = { (uintptr_t)a_local_function, (uintptr_t)getenv,
+					(uintptr_t)fopen };
+	for (size_t i = 0; i < 3; i++) {
+		for (uint64_t at = functions[i] - 256; at < functions[i] + 4096; at += 61) {
+			uint32_t mode = at % 2 ? TALLY_MODE_USER : TALLY_MODE_UNKNOWN;
+			require(set_up(&fresh, NULL));
+			add_own_maps(fresh.maps);
+			int r = tally_symbolizer_find(fresh.symbolizer, getpid(), 0, at, mode,
+						      &one);
+			check_int(
+				tally_symbolizer_find(f.symbolizer, getpid(), 0, at, mode, &other),
+				r);
+			check_same_frame(&other, &one);
+			tear_down(&fresh);
+			check_int(find_own(&f, 0x100000 + (at % 600 << 12), &other), 0);
+			check_str(other.module, "all");
+		}
+	}
+	tear_down(&f);
+}
+
 static void vdso_functions_have_their_names(void)
 {
 	unsigned long start = getauxval(AT_SYSINFO_EHDR);
@@ -876,6 +925,7 @@ int main(void)
 {
 	tap_run(own_functions_have_their_names);
 	tap_run(libc_agrees_with_dlsym);
+	tap_run(answers_do_not_depend_on_earlier_ones);
 	tap_run(vdso_functions_have_their_names);
 	tap_run(process_root_comes_before_the_path);
 	tap_run(another_file_in_the_process_root_is_not_used);
