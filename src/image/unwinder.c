@@ -26,7 +26,7 @@
 #define CACHE_BITS 14
 
 #define CACHE_LINE  64
-#define FETCH_BYTES 2048
+#define FETCH_AHEAD 1024
 
 /* What lies further from the stack pointer than this is no stack that was cut, but garbage. */
 #define LARGEST_STACK ((uint64_t)1 << 30)
@@ -45,6 +45,8 @@ struct tally_unwinder {
 	struct unwind_modules modules;
 	struct jit jit;
 	char cache_folder[PATH_MAX];
+	uint64_t mask, known;        /* of the registers in the last sample, and as ours */
+	uint8_t places[UNWIND_REGS]; /* in its values */
 	struct cached cache[1 << CACHE_BITS];
 };
 
@@ -57,6 +59,7 @@ struct walk {
 	struct tally_unwound *out;
 	uint64_t space;
 	uint32_t mapping; /* of the frame at hand; 0: nothing is mapped there */
+	uint64_t fetched; /* bytes of the copy that were asked for */
 	bool exact;       /* it stands at its address, not behind a call */
 	bool interrupted; /* frames of a signal handler were passed: the stack may be another now */
 };
@@ -198,6 +201,20 @@ static inline int rules_at(struct walk *w, uint64_t address, const struct unwind
 
 /* ---- a step ---- */
 
+/*
+ * A copy comes from a ring or a file, and is in no near cache: what is waited for, line by line, is
+ * most of a walk. So it is asked for as far as FETCH_AHEAD before it is come to.
+ */
+static inline void fetch(struct walk *w, uint64_t sp)
+{
+	uint64_t ahead = sp - w->memory.start + FETCH_AHEAD;
+
+	if (ahead > w->memory.len)
+		ahead = w->memory.len;
+	for (; w->fetched < ahead; w->fetched += CACHE_LINE)
+		__builtin_prefetch(w->memory.copy + w->fetched);
+}
+
 static inline bool is_known(const struct unwind_regs *regs, unsigned reg)
 {
 	return regs->known >> reg & 1;
@@ -284,6 +301,7 @@ static enum step step_by_rules(struct walk *w, const struct unwind_rules *rules)
 		return STEP_OUTERMOST;
 	if (!find_cfa(w, rules, &cfa))
 		return STEP_UNREADABLE;
+	fetch(w, cfa);
 	apply(w, rules, cfa);
 	if (!is_known(&w->regs, rules->ra) || !is_known(&w->regs, arch->sp))
 		return STEP_UNREADABLE;
@@ -344,20 +362,38 @@ static int step(struct walk *w, enum step *result)
 
 /* ---- the walk ---- */
 
+/* They are needed first of all. */
+static void fetch_registers(const struct tally_unwind_start *start)
+{
+	for (size_t at = 0; at < UNWIND_REGS * sizeof(uint64_t); at += CACHE_LINE)
+		__builtin_prefetch((const char *)start->regs + at);
+}
+
+/* Samples of one event have one mask. */
+static void place_registers(struct tally_unwinder *u, uint64_t mask)
+{
+	const struct unwind_arch *arch = u->arch;
+
+	u->mask = mask;
+	u->known = 0;
+	for (unsigned i = 0; i < arch->regs; i++) {
+		uint8_t bit = arch->perf_bits[i];
+		u->known |= (mask >> bit & 1) << i;
+		u->places[i] = (uint8_t)__builtin_popcountll(mask & (((uint64_t)1 << bit) - 1));
+	}
+}
+
 static bool take_registers(struct walk *w)
 {
 	const struct unwind_arch *arch = w->u->arch;
-	const struct tally_unwind_start *s = w->start;
+	const char *values = (const char *)w->start->regs;
 
-	w->regs.known = 0;
-	for (unsigned i = 0; i < arch->regs; i++) {
-		uint8_t bit = arch->perf_bits[i];
-		if (!(s->mask >> bit & 1))
-			continue;
-		unsigned before = (unsigned)__builtin_popcountll(s->mask &
-								 (((uint64_t)1 << bit) - 1));
-		set_value(&w->regs, i, load_u64((const char *)s->regs + 8 * before, false), true);
-	}
+	if (w->u->mask != w->start->mask)
+		place_registers(w->u, w->start->mask);
+	w->regs.known = w->u->known;
+	for (unsigned i = 0; i < arch->regs; i++)
+		if (is_known(&w->regs, i))
+			w->regs.at[i] = load_u64(values + 8 * w->u->places[i], false);
 	return is_known(&w->regs, arch->pc) && is_known(&w->regs, arch->sp);
 }
 
@@ -433,18 +469,6 @@ static int walk(struct walk *w, uint64_t *addresses, uint32_t room)
 	}
 }
 
-/*
- * A copy comes from a ring or a file, and is in no near cache: what is waited for, line by line, is
- * most of a walk. The frames of a usual stack are in its first kilobytes.
- */
-static void fetch(const struct tally_unwind_start *start)
-{
-	const char *copy = start->stack;
-
-	for (uint64_t at = 0; at < FETCH_BYTES && at < start->stack_len; at += CACHE_LINE)
-		__builtin_prefetch(copy + at);
-}
-
 int tally_unwinder_walk(struct tally_unwinder *u, const struct tally_unwind_start *start,
 			uint64_t *addresses, uint32_t room, struct tally_unwound *out)
 {
@@ -461,8 +485,8 @@ int tally_unwinder_walk(struct tally_unwinder *u, const struct tally_unwind_star
 		.exact = true,
 	};
 
-	if (start->stack)
-		fetch(start);
+	fetch_registers(start);
+	fetch(&w, 0);
 	*out = (struct tally_unwound){ .module = UINT32_MAX };
 	if (!take_registers(&w))
 		return -EINVAL;
