@@ -29,6 +29,7 @@ struct debug_places {
 	VEC(struct debug_place) list; /* innermost first */
 	/* Asked with it: the name of the function that is no inlined call is not looked for. */
 	bool without_outermost;
+	bool no_function; /* asked with it: there is none, as the symbols tell */
 };
 
 struct debug_info {

@@ -19,6 +19,9 @@
 
 #define HUGE_PAGES ((size_t)2 << 20)
 
+/* What is larger is never held whole. */
+#define MOST_AT_ONCE ((uint64_t)64 << 20)
+
 static int expand(struct dwarf_section *s, const struct elf_input *in, const GElf_Shdr *section)
 {
 	struct elf_content content;
@@ -51,6 +54,7 @@ int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, cons
 	/* Memory is taken as chunks are read; small sections leave huge pages to others. */
 	void *at = mmap(NULL, section->sh_size, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	scattered &= section->sh_size > MOST_AT_ONCE;
 	uint32_t chunk = scattered ? SMALL : CHUNK;
 	uint8_t *have = calloc(section->sh_size / chunk + 1, 1);
 	if (at == MAP_FAILED || !have) {
@@ -177,6 +181,13 @@ struct dwarf_cursor dwarf_section_once(struct dwarf_section *s, uint64_t from, u
 	c.end = scratch->at + (to - from);
 	c.failed = false;
 	return c;
+}
+
+struct dwarf_cursor dwarf_section_pass(struct dwarf_section *s, uint64_t from, uint64_t to,
+				       struct dwarf_scratch *scratch)
+{
+	return s->chunk == SMALL ? dwarf_section_once(s, from, to, scratch)
+				 : dwarf_section_at(s, from, to);
 }
 
 const char *dwarf_section_text(struct dwarf_section *s, uint64_t offset)

@@ -29,7 +29,7 @@ struct dwarf_section {
 /*
  * The section with that name, compressed or not; empty when there is none. `in->fd` must stay open
  * until dwarf_section_finish() or dwarf_section_done(). `scattered`: what is needed of it are a few
- * bytes here and there. -ENOMEM.
+ * bytes here and there, so where it is large little should stay. -ENOMEM.
  */
 int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, const char *name,
 		       bool scattered);
@@ -49,6 +49,9 @@ struct dwarf_scratch {
 
 /* As dwarf_section_at(), but the bytes last only until the scratch is used again. */
 struct dwarf_cursor dwarf_section_once(struct dwarf_section *s, uint64_t from, uint64_t to,
+				       struct dwarf_scratch *scratch);
+/* One or the other: what is walked over once, and looked into afterwards. */
+struct dwarf_cursor dwarf_section_pass(struct dwarf_section *s, uint64_t from, uint64_t to,
 				       struct dwarf_scratch *scratch);
 /* The text at an offset; NULL: none that ends. */
 const char *dwarf_section_text(struct dwarf_section *s, uint64_t offset);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One walk over the DIEs of a unit. */
+/* Walks over the DIEs of a unit: for its functions, then into those that are asked for. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,12 @@
 
 struct walk {
 	struct inline_index *index;
-	struct inline_scratch *scratch;
+	struct cover *cover; /* of what is found */
 	struct dwarf_unit *unit;
 	struct dwarf_cursor at;
-	const uint8_t *start; /* of the unit's DIEs */
+	const uint8_t *start; /* where the DIE at `from` is */
+	uint64_t from;        /* in .debug_info */
+	bool whole;           /* nothing is left for later */
 	struct dwarf_ranges ranges;
 	VEC(uint32_t) owners; /* by depth: the node in which DIEs lie */
 };
@@ -134,6 +136,7 @@ static uint64_t named_by(const struct walk *w, const struct dwarf_abbrev *abbrev
 static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die,
 			    uint32_t owner, uint32_t depth)
 {
+	struct inline_index *x = w->index;
 	struct attributes a;
 
 	read_attributes(w, abbrev, &a);
@@ -143,10 +146,10 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 		return -ENOMEM;
 	if (!w->ranges.list.count && !is_between(abbrev, owner))
 		return INLINE_NONE;
-	uint32_t number = (uint32_t)w->scratch->nodes.count;
-	if (!vec_reserve(&w->scratch->nodes, 1))
+	uint32_t number = (uint32_t)x->nodes.count;
+	if (!vec_reserve(&x->nodes, 1))
 		return -ENOMEM;
-	w->scratch->nodes.at[w->scratch->nodes.count++] = (struct inline_node){
+	x->nodes.at[x->nodes.count++] = (struct inline_node){
 		.die = (uint32_t)named_by(w, abbrev, &a, die),
 		.parent = abbrev->tag == DW_TAG_inlined_subroutine ? owner : INLINE_NONE,
 		.call_line = (uint32_t)number_of(&a.call_line, UINT32_MAX, 0),
@@ -154,16 +157,21 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 		.call_column = (uint16_t)number_of(&a.call_column, UINT16_MAX, 0),
 	};
 	vec_each (&w->ranges.list, range)
-		if (!cover_add(&w->index->cover, range->low, range->high, number, depth))
+		if (!cover_add(w->cover, range->low, range->high, number, depth))
 			return -ENOMEM;
 	return number;
+}
+
+static uint64_t offset_of(const struct walk *w, const uint8_t *at)
+{
+	return w->from + (uint64_t)(at - w->start);
 }
 
 /* Where the next sibling is, if the DIE tells; else NULL. */
 static const uint8_t *sibling_of(const struct walk *w, const struct dwarf_abbrev *abbrev)
 {
 	struct dwarf_cursor c = w->at;
-	uint64_t offset, here = w->unit->dies + (uint64_t)(w->at.at - w->start);
+	uint64_t offset;
 
 	if (abbrev->sibling < 0 || !cursor_take(&c, (uint64_t)abbrev->sibling))
 		return NULL;
@@ -182,9 +190,24 @@ static const uint8_t *sibling_of(const struct walk *w, const struct dwarf_abbrev
 		return NULL;
 	}
 	/* Forward alone: nothing is walked over twice. */
-	if (c.failed || offset <= here || offset >= w->unit->end)
+	if (c.failed || offset <= offset_of(w, w->at.at) || offset >= offset_of(w, w->at.end))
 		return NULL;
-	return w->start + (offset - w->unit->dies);
+	return w->start + (offset - w->from);
+}
+
+/*
+ * What lies in a function is left for when it is asked for. false: it must be walked over now. Each
+ * walk ends where it is said to, so whatever siblings say, no DIE is met in two of them.
+ */
+static bool leave(struct walk *w, uint32_t number, const uint8_t *sibling)
+{
+	if (w->whole || number == INLINE_NONE || !w->ranges.list.count || sibling <= w->at.at)
+		return false;
+	struct inline_node *node = &w->index->nodes.at[number];
+	node->inside = (uint32_t)offset_of(w, w->at.at);
+	node->end = (uint32_t)offset_of(w, sibling);
+	w->at.at = sibling;
+	return true;
 }
 
 /* One DIE; pushes what its children lie in. 0, or -ENOMEM. */
@@ -192,20 +215,19 @@ static int visit(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die
 {
 	uint32_t depth = (uint32_t)w->owners.count;
 	uint32_t owner = depth ? w->owners.at[depth - 1] : INLINE_NONE;
+	const uint8_t *sibling = abbrev->has_children ? sibling_of(w, abbrev) : NULL;
 
 	if (is_function(abbrev->tag)) {
 		int64_t r = add_function(w, abbrev, die, owner, depth);
 		if (r < 0)
 			return (int)r;
 		owner = (uint32_t)r;
-	} else {
-		const uint8_t *sibling = NULL;
-		if (abbrev->has_children && !may_hold_functions(w, abbrev->tag))
-			sibling = sibling_of(w, abbrev);
-		if (sibling) {
-			w->at.at = sibling;
+		if (sibling && leave(w, owner, sibling))
 			return 0;
-		}
+	} else if (sibling && !may_hold_functions(w, abbrev->tag)) {
+		w->at.at = sibling;
+		return 0;
+	} else {
 		dwarf_abbrev_skip(w->unit->abbrevs, abbrev, &w->at, &w->unit->encoding);
 	}
 	if (!abbrev->has_children)
@@ -222,7 +244,7 @@ static int walk_dies(struct walk *w)
 	int r = 0;
 
 	do {
-		uint64_t die = w->unit->dies + (uint64_t)(w->at.at - w->start);
+		uint64_t die = offset_of(w, w->at.at);
 		uint64_t code = cursor_uleb(&w->at);
 		if (!code) {
 			if (w->owners.count)
@@ -237,19 +259,43 @@ static int walk_dies(struct walk *w)
 	return r;
 }
 
-/* What was found, in just the memory that it takes. false: no memory. */
-static bool keep(struct inline_index *x, const struct inline_scratch *scratch)
+/* Walks from `from` on, over what lies in `owner`, or with INLINE_NONE over the unit. */
+static int walk(struct walk *w, struct inline_scratch *scratch, struct cover *cover, uint32_t owner)
 {
-	size_t count = scratch->nodes.count, len = count * sizeof(*x->nodes);
+	int r = 0;
 
-	if (!count)
-		return true;
-	x->nodes = malloc(len);
-	if (!x->nodes)
-		return false;
-	memcpy(x->nodes, scratch->nodes.at, len);
-	x->count = count;
-	return cover_seal(&x->cover);
+	w->start = w->at.at;
+	w->cover = cover;
+	cover->ranges = scratch->ranges;
+	if (owner != INLINE_NONE) {
+		uint32_t *level = vec_push(&w->owners);
+		r = level ? 0 : -ENOMEM;
+		if (level)
+			*level = owner;
+	}
+	if (r == 0 && !w->at.failed)
+		r = walk_dies(w);
+	if (r == 0 && !cover_seal(cover))
+		r = -ENOMEM;
+	scratch->ranges = cover->ranges;
+	scratch->ranges.count = 0;
+	cover->ranges = (struct cover_ranges){ 0 };
+	dwarf_ranges_done(&w->ranges);
+	vec_done(&w->owners);
+	return r;
+}
+
+static int read_unit(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch,
+		     bool whole)
+{
+	struct dwarf_file *f = u->file;
+	struct walk w = { .index = x, .unit = u, .from = u->dies, .whole = whole };
+
+	x->whole = whole;
+	w.at = dwarf_section_pass(&f->sections[DWARF_INFO], u->dies, u->end, &f->scratch);
+	int r = walk(&w, scratch, &x->cover, INLINE_NONE);
+	vec_trim(&x->nodes);
+	return r;
 }
 
 int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch)
@@ -258,37 +304,59 @@ int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct inlin
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
-	struct dwarf_file *f = u->file;
-	struct walk w = { .index = x, .scratch = scratch, .unit = u };
-	scratch->nodes.count = 0;
-	x->cover.ranges = scratch->ranges;
-	w.at = dwarf_section_once(&f->sections[DWARF_INFO], u->dies, u->end, &f->scratch);
-	w.start = w.at.at;
-	if (!w.at.failed)
-		r = walk_dies(&w);
-	if (r == 0 && !keep(x, scratch))
-		r = -ENOMEM;
-	scratch->ranges = x->cover.ranges;
-	scratch->ranges.count = 0;
-	x->cover.ranges = (struct cover_ranges){ 0 };
-	dwarf_ranges_done(&w.ranges);
-	vec_done(&w.owners);
+	/* Before version 3 what lies in several places may be out of what it lies in. */
+	return read_unit(x, u, scratch, u->encoding.version < 3);
+}
+
+/* Finds what lies in a node. */
+static int look_into(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch,
+		     uint32_t number)
+{
+	struct inline_node *node = &x->nodes.at[number];
+	struct walk w = { .index = x, .unit = u, .from = node->inside };
+	uint64_t len = node->end - node->inside;
+
+	node->inside = 0;
+	if (!vec_push(&x->inner))
+		return -ENOMEM;
+	node->inner = (uint32_t)x->inner.count;
+	w.at = dwarf_unit_cursor(u, w.from, len);
+	return walk(&w, scratch, &x->inner.at[x->inner.count - 1], number);
+}
+
+int inline_index_find(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch,
+		      uint64_t address, bool is_function, uint32_t *node)
+{
+	uint32_t number = cover_find(&x->cover, address);
+	int r = 0;
+
+	/* A function may be told of within another one, of which it is no part. */
+	if (number == COVER_NONE && is_function && !x->whole && u->abbrevs) {
+		inline_index_done(x);
+		r = read_unit(x, u, scratch, true);
+		number = cover_find(&x->cover, address);
+	}
+	*node = INLINE_NONE;
+	for (int depth = 0; r == 0 && number != COVER_NONE && depth < MAX_DEPTH; depth++) {
+		*node = number;
+		if (x->nodes.at[number].inside)
+			r = look_into(x, u, scratch, number);
+		uint32_t inner = x->nodes.at[number].inner;
+		number = inner ? cover_find(&x->inner.at[inner - 1], address) : COVER_NONE;
+	}
 	return r;
 }
 
 void inline_scratch_done(struct inline_scratch *scratch)
 {
-	vec_done(&scratch->nodes);
 	vec_done(&scratch->ranges);
 }
 
 void inline_index_done(struct inline_index *x)
 {
-	free(x->nodes);
+	vec_done(&x->nodes);
 	cover_done(&x->cover);
-}
-
-uint32_t inline_index_find(const struct inline_index *x, uint64_t address)
-{
-	return cover_find(&x->cover, address);
+	vec_each (&x->inner, inner)
+		cover_done(inner);
+	vec_done(&x->inner);
 }

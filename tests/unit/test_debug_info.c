@@ -12,15 +12,17 @@
 
 enum codes {
 	END,
-	UNIT,     /* low_pc, high_pc, comp_dir, of a form that it tells itself; has children */
-	FUNCTION, /* name, low_pc, high_pc; has children */
-	INLINED,  /* abstract_origin, low_pc, high_pc, call_file, call_line; has children */
-	ABSTRACT, /* linkage_name */
-	INSTANCE, /* abstract_origin, low_pc, high_pc */
-	LISTED,   /* name, ranges */
-	BLOCK,    /* has children */
-	LINK,     /* specification */
-	HOLLOW,   /* inlined: abstract_origin, call_line; has children */
+	UNIT,          /* low_pc, high_pc, comp_dir, of a form that it tells itself; has children */
+	FUNCTION,      /* name, low_pc, high_pc; has children */
+	INLINED,       /* abstract_origin, low_pc, high_pc, call_file, call_line; has children */
+	ABSTRACT,      /* linkage_name */
+	INSTANCE,      /* abstract_origin, low_pc, high_pc */
+	LISTED,        /* name, ranges */
+	BLOCK,         /* has children */
+	LINK,          /* specification */
+	HOLLOW,        /* inlined: abstract_origin, call_line; has children */
+	LONG_FUNCTION, /* as FUNCTION, INLINED, after DW_AT_sibling */
+	LONG_INLINED,
 };
 
 static struct buf info, abbrev, ranges, aranges;
@@ -87,6 +89,11 @@ static void begin(void)
 	put_abbrev(LINK, DW_TAG_subprogram, false, PAIRS(DW_AT_specification, DW_FORM_ref4));
 	put_abbrev(HOLLOW, DW_TAG_inlined_subroutine, true,
 		   PAIRS(DW_AT_abstract_origin, DW_FORM_ref4, DW_AT_call_line, DW_FORM_data1));
+	put_abbrev(LONG_FUNCTION, DW_TAG_subprogram, true,
+		   PAIRS(DW_AT_sibling, DW_FORM_ref4, DW_AT_name, DW_FORM_string, PLACE));
+	put_abbrev(LONG_INLINED, DW_TAG_inlined_subroutine, true,
+		   PAIRS(DW_AT_sibling, DW_FORM_ref4, DW_AT_abstract_origin, DW_FORM_ref4, PLACE,
+			 DW_AT_call_file, DW_FORM_data1, DW_AT_call_line, DW_FORM_data1));
 	u8(&abbrev, 0);
 	u32(&info, 0), u16(&info, 4), u32(&info, 0), u8(&info, 8);
 	u8(&info, UNIT), u64(&info, TEXT), u32(&info, SIZE);
@@ -371,7 +378,146 @@ static void lists_that_are_shared_are_paid_for(void)
 		u8(&info, LISTED), text("f"), u32(&info, 0);
 	start();
 	check_str(at(0x1100), "f@0");
-	check(d.indexes.at[0]->count < 50000);
+	check(d.indexes.at[0]->nodes.count < 50000);
+	done();
+}
+
+/* ---- functions that are looked into when they are asked for ---- */
+
+static uint32_t seed;
+
+static uint32_t dice(uint32_t sides)
+{
+	seed = seed * 1664525 + 1013904223;
+	return (seed >> 8) % sides;
+}
+
+/* Where the sibling's offset is to be put; 0: the DIE has none. */
+static size_t put_long(int code, bool has_sibling)
+{
+	size_t at = info.len + 1;
+
+	u8(&info, has_sibling ? (code == FUNCTION ? LONG_FUNCTION : LONG_INLINED) : code);
+	if (has_sibling)
+		u32(&info, 0);
+	return has_sibling ? at : 0;
+}
+
+static void end_long(size_t sibling)
+{
+	end();
+	if (sibling)
+		store_u32(info.at + sibling, (uint32_t)info.len, swapped);
+}
+
+/* Calls and blocks in `size` bytes of code, and rarely a function whose code is elsewhere. */
+static void put_inside(uint32_t origin, uint64_t low, uint32_t size, int siblings,
+		       uint64_t *elsewhere)
+{
+	for (uint32_t from = 0, len; size >= 8 && from < size; from += len) {
+		len = 4 + dice(size);
+		if (len > size - from)
+			len = size - from;
+		/* The dice fall as often with siblings as without. */
+		uint32_t what = dice(8), line = 1 + dice(200);
+		bool is_long = (int)dice(100) < siblings;
+		if (what == 0) {
+			size_t at = put_long(FUNCTION, is_long);
+			text("within"), place(*elsewhere, 16);
+			put_inside(origin, *elsewhere, 16, siblings, elsewhere);
+			*elsewhere += 16;
+			end_long(at);
+		} else if (what < 3) {
+			u8(&info, BLOCK);
+			put_inside(origin, low + from, len / 2, siblings, elsewhere);
+			end();
+		} else {
+			size_t at = put_long(INLINED, is_long);
+			u32(&info, origin), place(low + from, len);
+			u8(&info, 1), u8(&info, (int)line);
+			put_inside(origin, low + from, len / 2, siblings, elsewhere);
+			end_long(at);
+		}
+	}
+}
+
+static void put_forest(int siblings)
+{
+	uint64_t elsewhere = 0x1800;
+	uint32_t origin = put_abstract("_Z1av");
+
+	for (uint32_t i = 0; i < 8; i++) {
+		uint64_t low = 0x1000 + 0x100 * (uint64_t)i;
+		bool is_long = (int)dice(100) < siblings;
+		size_t sibling = put_long(FUNCTION, is_long);
+		text("f"), place(low, 0xc0);
+		put_inside(origin, low, 0xc0, siblings, &elsewhere);
+		end_long(sibling);
+	}
+}
+
+static void looking_into_functions_finds_what_one_walk_does(void)
+{
+	static char expected[0x1000][512];
+
+	for (uint32_t round = 0; round < 60; round++) {
+		for (int siblings = 0; siblings <= 100; siblings += 50) {
+			begin();
+			seed = round;
+			put_forest(siblings);
+			start();
+			for (uint32_t i = 0; i < 0x1000; i++) {
+				/* In another order than that of the program. */
+				uint32_t a = i * 1361 % 0x1000;
+				if (!siblings)
+					snprintf(expected[a], sizeof(expected[a]), "%s",
+						 at(0x1000 + a));
+				else
+					check_str(at(0x1000 + a), expected[a]);
+			}
+			done();
+		}
+	}
+}
+
+static void what_symbols_deny_is_not_looked_for(void)
+{
+	struct debug_places places = { .no_function = true };
+
+	begin();
+	seed = 3;
+	put_forest(100);
+	start();
+	check_int(debug_info_find(&d, 0x10f0, &places), 0);
+	check(!d.indexes.at[0]->whole);
+	places.no_function = false;
+	check_int(debug_info_find(&d, 0x10f0, &places), 0);
+	check(d.indexes.at[0]->whole);
+	check_u64(places.list.count, 0);
+	vec_done(&places.list);
+	done();
+}
+
+#define NESTED 20000
+
+static void calls_in_calls_in_calls_end(void)
+{
+	begin();
+	uint32_t origin = put_abstract("_Z1av");
+	static size_t siblings[NESTED + 1];
+	siblings[0] = put_long(FUNCTION, true);
+	text("f"), place(0x1100, 0x100);
+	for (int i = 1; i <= NESTED; i++) {
+		siblings[i] = put_long(INLINED, true);
+		u32(&info, origin), place(0x1100, 0x100), u8(&info, 1), u8(&info, 1);
+	}
+	for (int i = NESTED; i >= 0; i--) {
+		end();
+		store_u32(info.at + siblings[i], (uint32_t)info.len, swapped);
+	}
+	start();
+	check_has(at(0x1104), "_Z1av@");
+	check(d.indexes.at[0]->nodes.count < 3000);
 	done();
 }
 
@@ -387,6 +533,9 @@ int main(void)
 	tap_run(lists_of_ranges_count_from_a_base);
 	tap_run(more_of_a_unit_stands_in_aranges);
 	tap_run(what_is_cut_short_or_flipped_ends);
+	tap_run(looking_into_functions_finds_what_one_walk_does);
+	tap_run(what_symbols_deny_is_not_looked_for);
+	tap_run(calls_in_calls_in_calls_end);
 	tap_run(blocks_without_an_end_end);
 	tap_run(lists_that_are_shared_are_paid_for);
 	return tap_end();
