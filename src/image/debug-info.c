@@ -249,17 +249,17 @@ static int name_place(struct debug_places *places, const struct spot *spot, uint
 static int add_places(struct debug_info *d, const struct spot *spot, struct debug_places *places)
 {
 	struct inline_index *x = spot->inner->inlines;
-	const struct line_row *row = spot->table ? line_table_find(spot->table, spot->address)
-						 : NULL;
+	struct line_row row;
+	bool has_row = spot->table && line_table_find(spot->table, spot->address, &row);
 	uint32_t node;
 	int r = inline_index_find(x, spot->inner, &d->scratch, spot->address, !places->no_function,
 				  &node);
 
-	if (r < 0 || (!row && node == INLINE_NONE))
+	if (r < 0 || (!has_row && node == INLINE_NONE))
 		return r;
 	struct source_line at = { .file = UINT32_MAX };
-	if (row)
-		at = (struct source_line){ row->file, row->line, row->column };
+	if (has_row)
+		at = (struct source_line){ row.file, row.line, row.column };
 	r = add_place(d, spot, places, &at);
 	while (r == 0 && node != INLINE_NONE) {
 		const struct inline_node *n = &x->nodes.at[node];

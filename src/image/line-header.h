@@ -5,14 +5,6 @@
 
 #include "image/line-table.h"
 
-struct line_header {
-	struct dwarf_encoding encoding;
-	uint8_t min_length, max_ops; /* of an instruction; operations in one, 1 but for VLIW */
-	int8_t line_base;
-	uint8_t line_range, opcode_base;
-	const uint8_t *operands; /* of standard opcodes, from 1 on: how many */
-};
-
 /*
  * Reads it, and files and folders into `t`; the cursor then stands at the program, and ends with
  * it. -EBADMSG: nothing that we can read; -ENOMEM.

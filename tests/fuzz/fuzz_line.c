@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reader of line tables. The first byte tells byte order and size of addresses, the rest is
- * .debug_line, and the texts that it may refer to. Sequences are sorted and hold their rows, and
- * every row is found at its own address.
+ * .debug_line, and the texts that it may refer to. Sequences are sorted and hold what they should, and
+ * what is found in them rises.
  */
 #include <string.h>
 
@@ -12,28 +12,56 @@
 /* In the cost of checks lies the limit to so many. */
 #define CHECKED 256
 
-static void check_sequence(const struct line_table *t, const struct line_sequence *s)
+static void check_rows(const struct line_table *t, const struct line_sequence *q)
 {
-	must(s->low && s->low < s->high && s->count);
-	must(s->first + s->count <= t->rows.count);
-	for (size_t i = 0; i < s->count && i < CHECKED; i++) {
-		const struct line_row *row = &t->rows.at[s->first + i];
+	must(q->first + q->count <= t->rows.count);
+	for (size_t i = 0; i < q->count && i < CHECKED; i++) {
+		const struct line_row *row = &t->rows.at[q->first + i];
 		must(i == 0 || row[-1].at <= row->at);
-		const struct line_file *file = line_table_file(t, row->file);
+	}
+}
+
+static void check_marks(const struct line_table *t, const struct line_sequence *q)
+{
+	must(q->first + q->count <= t->marks.count);
+	for (size_t i = 0; i < q->count && i < CHECKED; i++) {
+		const struct line_mark *mark = &t->marks.at[q->first + i];
+		must(i == 0 || mark[-1].at <= mark->at);
+		must(i > 0 || mark->at == 0);
+		must(mark->program <= cursor_left(&t->program));
+	}
+}
+
+/* What is found in a sequence: the row with the last address up to that one. */
+static void check_found(const struct line_table *t, const struct line_sequence *q)
+{
+	uint64_t size = q->high - q->low, step = size / CHECKED + 1;
+	uint32_t before = 0;
+
+	for (uint64_t distance = 0; distance < size; distance += step) {
+		struct line_row row;
+		must(line_table_find(t, q->low + distance, &row));
+		must(row.at <= distance && row.at >= before);
+		const struct line_file *file = line_table_file(t, row.file);
 		must(!file || strlen(file->name) < SIZE_MAX);
+		before = row.at;
 	}
 }
 
 static void check_table(const struct line_table *t)
 {
 	for (size_t i = 0; i < t->sequences.count && i < CHECKED; i++) {
-		const struct line_sequence *s = &t->sequences.at[i];
-		check_sequence(t, s);
-		must(i == 0 || s[-1].low <= s->low);
-		bool last = i + 1 == t->sequences.count || s[1].low > s->low;
-		const struct line_row *row = line_table_find(t, s->low);
-		must(!last || (row && row->at == 0));
-		must(!line_table_find(t, s->low - 1) || i > 0);
+		const struct line_sequence *q = &t->sequences.at[i];
+		struct line_row row;
+		must(q->low && q->low < q->high && q->count);
+		must(i == 0 || q[-1].low <= q->low);
+		if (q->is_kept)
+			check_rows(t, q);
+		else
+			check_marks(t, q);
+		if (i + 1 == t->sequences.count || q[1].low >= q->high)
+			check_found(t, q);
+		must(i > 0 || !line_table_find(t, q->low - 1, &row));
 	}
 }
 

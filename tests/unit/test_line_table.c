@@ -147,12 +147,12 @@ static void done(void)
 static const char *at(uint64_t address)
 {
 	static char text[64];
-	const struct line_row *row = line_table_find(&table, address);
-	const struct line_file *of = row ? line_table_file(&table, row->file) : NULL;
+	struct line_row row;
 
-	if (!row)
+	if (!line_table_find(&table, address, &row))
 		return "-";
-	snprintf(text, sizeof(text), "%s:%u:%u", of ? of->name : "?", row->line, row->column);
+	const struct line_file *of = line_table_file(&table, row.file);
+	snprintf(text, sizeof(text), "%s:%u:%u", of ? of->name : "?", row.line, row.column);
 	return text;
 }
 
@@ -252,6 +252,163 @@ static void unknown_opcodes_are_passed_over(void)
 	done();
 }
 
+/* ---- programs of many rows ---- */
+
+#define ROWS 700
+
+static struct expected {
+	uint64_t address;
+	uint32_t line, column, file;
+} rows[ROWS];
+
+static uint32_t seed;
+
+static uint32_t dice(uint32_t sides)
+{
+	seed = seed * 1664525 + 1013904223;
+	return (seed >> 8) % sides;
+}
+
+static void uleb(uint64_t v)
+{
+	for (; v > 0x7f; v >>= 7)
+		u8((int)(v & 0x7f) | 0x80);
+	u8((int)v);
+}
+
+static void sleb(int64_t v)
+{
+	for (; v < -0x40 || v > 0x3f; v >>= 7)
+		u8((int)(v & 0x7f) | 0x80);
+	u8((int)(v & 0x7f));
+}
+
+/* One row behind `was`, by opcodes that the dice choose. */
+static struct expected put_row(struct expected was, bool may_stay)
+{
+	struct expected now = was;
+
+	if (dice(3) == 0)
+		now.column = dice(2) ? dice(120) : dice(1000), u8(DW_LNS_set_column),
+		uleb(now.column);
+	if (dice(5) == 0)
+		now.file = 1 + dice(2), u8(DW_LNS_set_file), uleb(now.file);
+	if (dice(4) == 0)
+		u8(DW_LNS_negate_stmt);
+	if (dice(9) == 0)
+		u8(0), u8(2), u8(4), u8(1); /* a discriminator */
+	if (dice(3) == 0) {
+		int32_t by = (int32_t)dice(2) ? (int32_t)dice(120) - 50 : (int32_t)dice(9000) - 100;
+		now.line += (uint32_t)by;
+		u8(DW_LNS_advance_line), sleb(by);
+	}
+	int steps = (int)dice(16) + !may_stay, line = (int)dice(12) + LINE_BASE;
+	if (dice(2)) {
+		special(steps, line);
+		now.line += (uint32_t)line;
+	} else {
+		u8(DW_LNS_advance_pc), uleb((uint64_t)steps), u8(DW_LNS_copy);
+	}
+	now.address += (uint64_t)steps;
+	return now;
+}
+
+static const char *expected_at(uint64_t address, int count)
+{
+	static char out[64];
+	const struct expected *best = NULL;
+
+	for (int i = 0; i < count; i++)
+		if (rows[i].address <= address && (!best || rows[i].address >= best->address))
+			best = &rows[i];
+	if (!best)
+		return "-";
+	snprintf(out, sizeof(out), "%s:%u:%u", best->file == 1 ? "a.c" : "b.h", best->line,
+		 best->column);
+	return out;
+}
+
+/* In any order, so that nothing is left from the row before. */
+static void check_rows(int count, uint64_t low, uint64_t high)
+{
+	for (uint64_t i = 0, size = high - low; i < size; i++) {
+		uint64_t address = low + i * 1000003 % size;
+		check_str(at(address), expected_at(address, count));
+	}
+	check_str(at(high), "-");
+}
+
+static void rows_are_found_from_marks_on(void)
+{
+	for (uint32_t round = 0; round < 20; round++) {
+		struct expected now = { .address = 0x1000, .line = 1, .file = 1 };
+		seed = round;
+		begin(), begin_old(), end_header();
+		set_address(now.address);
+		for (int i = 0; i < ROWS; i++)
+			rows[i] = now = put_row(now, true);
+		u8(DW_LNS_advance_pc), uleb(7), end_sequence(), end_table();
+		read_table();
+		check_u64(table.sequences.count, 1);
+		check(table.marks.count && table.marks.count < ROWS / 16);
+		check_u64(table.rows.count, 0);
+		check_rows(ROWS, rows[0].address, now.address + 7);
+		done();
+	}
+}
+
+/* The manual forbids that. */
+static void rows_that_go_back_are_found(void)
+{
+	begin(), begin_old(), end_header();
+	seed = 1;
+	set_address(0x1000);
+	struct expected now = { .address = 0x1000, .line = 1, .file = 1 };
+	rows[0] = now = put_row(now, false);
+	uint64_t low = now.address, high = 0;
+	for (int i = 1; i < ROWS; i++) {
+		/* Pieces of 100 rows in the wrong order, and each with its own addresses. */
+		if (i % 100 == 0) {
+			now.address = low + 0x10000 - (uint64_t)i * 40;
+			set_address(now.address);
+		}
+		rows[i] = now = put_row(now, false);
+		high = now.address > high ? now.address : high;
+	}
+	set_address(high + 9), end_sequence(), end_table();
+	read_table();
+	check_u64(table.sequences.count, 1);
+	check(table.sequences.at[0].is_kept);
+	check_rows(ROWS, low, high + 9);
+	done();
+}
+
+/* As many bytes without a row as would make each look-up slow. */
+static void long_ways_are_gone_once(void)
+{
+	for (int where = 0; where < 3; where++) {
+		begin(), begin_old(), end_header();
+		seed = 2;
+		set_address(0x1000);
+		struct expected now = { .address = 0x1000, .line = 1, .file = 1 };
+		for (int i = 0; i < 90; i++) {
+			if (i == 45 * where)
+				for (int k = 0; k < 5000; k++)
+					u8(DW_LNS_negate_stmt);
+			rows[i] = now = put_row(now, true);
+		}
+		if (where == 2)
+			for (int k = 0; k < 5000; k++)
+				u8(DW_LNS_negate_stmt);
+		u8(DW_LNS_advance_pc), uleb(3), end_sequence(), end_table();
+		read_table();
+		/* Before the first row it is never gone again. */
+		check(table.sequences.count == 1 && table.sequences.at[0].is_kept == (where > 0));
+		check_rows(90, rows[0].address, now.address + 3);
+		done();
+	}
+}
+
 static void what_is_cut_short_keeps_what_came_before(void)
 {
 	begin();
@@ -294,6 +451,9 @@ int main(void)
 	tap_run(of_rows_with_one_address_the_last_holds);
 	tap_run(dropped_code_and_open_ends_are_left_out);
 	tap_run(unknown_opcodes_are_passed_over);
+	tap_run(rows_are_found_from_marks_on);
+	tap_run(rows_that_go_back_are_found);
+	tap_run(long_ways_are_gone_once);
 	tap_run(what_is_cut_short_keeps_what_came_before);
 	tap_run(counts_that_no_bytes_stand_for_are_refused);
 	return tap_end();
