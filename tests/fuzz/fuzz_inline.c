@@ -31,7 +31,7 @@ static void take_sections(const uint8_t *data, size_t size, struct dwarf_file *f
 
 static void look_up(struct debug_info *d, uint64_t address, uint64_t limit)
 {
-	struct debug_places places = { 0 };
+	struct debug_places places = { .no_function = address % 2 };
 
 	if (debug_info_find(d, address, &places) == 0) {
 		must(places.list.count <= limit + 1);
@@ -45,14 +45,29 @@ static void look_up(struct debug_info *d, uint64_t address, uint64_t limit)
 	vec_done(&places.list);
 }
 
-/* Where something changes is where mistakes are. */
+/* Where something changes is where mistakes are. What is looked up may change the cover itself. */
 static void look_around(struct debug_info *d, const struct cover *cover, uint64_t limit)
 {
-	for (size_t i = 0; i < cover->starts.count && i < LOOKUPS; i++) {
+	uint64_t places[LOOKUPS];
+	size_t count = cover->starts.count < LOOKUPS ? cover->starts.count : LOOKUPS;
+
+	for (size_t i = 0; i < count; i++) {
 		must(i == 0 || cover->starts.at[i - 1] < cover->starts.at[i]);
-		look_up(d, cover->base + cover->starts.at[i], limit);
-		look_up(d, cover->base + cover->starts.at[i] - 1, limit);
+		places[i] = cover->base + cover->starts.at[i];
 	}
+	for (size_t i = 0; i < count; i++) {
+		look_up(d, places[i], limit);
+		look_up(d, places[i] - 1, limit);
+	}
+}
+
+static void look_inside(struct debug_info *d, size_t index, uint64_t limit)
+{
+	const struct inline_index *x = d->indexes.at[index];
+
+	look_around(d, &x->cover, limit);
+	for (size_t i = 0; i < x->inner.count && i < UNITS; i++)
+		look_around(d, &x->inner.at[i], limit);
 }
 
 /* As dwarf_split_find() does with what it finds. */
@@ -79,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		join(&d, &dwo);
 		look_around(&d, &d.units, size);
 		for (size_t i = 0; i < d.indexes.count && i < UNITS; i++)
-			look_around(&d, &d.indexes.at[i]->cover, size);
+			look_inside(&d, i, size);
 	}
 	debug_info_done(&d);
 	dwarf_file_done(&dwo);
