@@ -3,7 +3,7 @@
  * A perf.data file into a profile, in two passes: first what was mapped and how threads were
  * called, then the samples. Records of different CPUs are not in order of time in a file; asked in
  * this way their order does not matter, and nothing needs to be kept or sorted. What comes through a
- * pipe can be read once: in order of time.
+ * pipe can be read once: in order of time, with samples that wait for what comes behind them.
  */
 #include <errno.h>
 #include <limits.h>
@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "profile/awaited.h"
 #include "profile/group-reads.h"
 #include "profile/health.h"
 #include "profile/load.h"
@@ -32,7 +33,8 @@ struct file {
 	struct tally_unwinder *unwinder; /* NULL: on that machine stacks cannot be unwound */
 	VEC(int) events;                 /* by the file's number: the profile's */
 	struct group_reads group_reads;
-	uint64_t first; /* the earliest sample, as far as it was looked for */
+	struct awaited awaited; /* through a pipe */
+	uint64_t first;         /* the earliest sample, as far as it was looked for */
 	bool bad_build_ids;
 	bool late_maps; /* through a pipe: mappings without a time came after samples */
 };
@@ -216,6 +218,44 @@ static int push_sample(struct file *f, const struct tally_reader_record *item,
 	return push_counted(f, item, rec);
 }
 
+static int push_awaited(const struct tally_reader_record *item, void *arg)
+{
+	struct tally_record rec;
+
+	return push_counted(arg, item, &rec);
+}
+
+/* A part of a callchain goes to the samples that wait for it. */
+static int push_deferred(struct file *f, const struct tally_reader_record *item,
+			 struct tally_record *rec)
+{
+	int r = push_side_band(f, item, rec);
+
+	if (r < 0 || rec->type != TALLY_RECORD_CALLCHAIN_DEFERRED)
+		return r;
+	return awaited_give(&f->awaited, rec->id.tid, rec->deferred.cookie, push_awaited, f);
+}
+
+/* Counts of a group tell what was counted since the ones before, so these cannot wait. */
+static int push_or_wait(struct file *f, const struct tally_reader_record *item,
+			struct tally_record *rec)
+{
+	const struct tally_reader_event *e = tally_reader_event(f->reader, item->event);
+	uint64_t cookie;
+
+	if (!e || !(e->attr.flags & TALLY_ATTR_DEFER_CALLCHAIN) ||
+	    tally_record_decode(item->layout, item->bytes, item->len, rec, sizeof(*rec)) <= 0 ||
+	    !awaited_cookie(rec, &cookie) || reads_group(rec))
+		return push_sample(f, item, rec);
+	if (f->first == UINT64_MAX) {
+		f->first = rec->id.time;
+		set_times(f);
+	}
+	int r = awaited_is_full(&f->awaited) ? awaited_give_oldest(&f->awaited, push_awaited, f)
+					     : 0;
+	return r < 0 ? r : awaited_add(&f->awaited, item, rec->id.tid, cookie);
+}
+
 /* What a pipe gives, as it comes. Mappings that the recorder put at its end, without a time, have
  * come too late for the samples before them. */
 static int only_pass(struct file *f, struct tally_error *err)
@@ -226,17 +266,22 @@ static int only_pass(struct file *f, struct tally_error *err)
 
 	set_times(f);
 	while ((r = tally_reader_next(f->reader, &item, err)) > 0) {
-		if (comes_first(item.type)) {
+		if (item.type == TALLY_RECORD_CALLCHAIN_DEFERRED) {
+			r = push_deferred(f, &item, &rec);
+		} else if (is_sideband(item.type)) {
 			r = push_side_band(f, &item, &rec);
 			f->late_maps |= f->first != UINT64_MAX && !rec.id.time;
 		} else if (item.type == TALLY_FILE_BUILD_ID) {
 			r = take_build_id_record(f, &item);
 		} else if (is_counted(item.type)) {
-			r = push_sample(f, &item, &rec);
+			r = push_or_wait(f, &item, &rec);
 		}
 		if (r < 0)
 			return error_nomem(err, "the profile");
 	}
+	/* What they wait for was lost, or is not in the recording any more. */
+	if (awaited_give_all(&f->awaited, push_awaited, f) < 0)
+		return error_nomem(err, "the profile");
 	return r;
 }
 
@@ -350,6 +395,7 @@ static void close_file(struct file *f)
 	tally_reader_close(f->reader);
 	vec_done(&f->events);
 	group_reads_done(&f->group_reads);
+	awaited_done(&f->awaited);
 }
 
 /* What is to be done with what was loaded, also where the file is damaged behind it. */

@@ -7,10 +7,11 @@ import subprocess
 
 ATTR_SIZE = 112
 IP, TID, TIME, PERIOD, CALLCHAIN, IDENTIFIER = 1 << 0, 1 << 1, 1 << 2, 1 << 8, 1 << 5, 1 << 16
-MMAP, LOST, COMM, EXIT, FORK, SAMPLE, MMAP2 = 1, 2, 3, 4, 7, 9, 10
+MMAP, LOST, COMM, EXIT, FORK, SAMPLE, MMAP2, CALLCHAIN_DEFERRED, HEADER_ATTR = 1, 2, 3, 4, 7, 9, 10, 22, 64
 FLAGS = (1 << 8) | (1 << 9) | (1 << 13) | (1 << 18) | (1 << 23) | (1 << 24)  # mmap comm task id_all mmap2 exec
 KERNEL, USER = 1, 2
-CONTEXT_KERNEL, CONTEXT_USER = (1 << 64) - 128, (1 << 64) - 512
+CONTEXT_KERNEL, CONTEXT_USER, CONTEXT_USER_DEFERRED = (1 << 64) - 128, (1 << 64) - 512, (1 << 64) - 640
+DEFER_CALLCHAIN = 1 << 38
 HOSTNAME = 3
 EVENTS = {"cpu-clock": 0, "page-faults": 2}
 
@@ -53,8 +54,9 @@ class Program:
 class Recording:
     """A file in the making. Times are nanoseconds; a chain is innermost first, return addresses behind the ip."""
 
-    def __init__(self, events=("cpu-clock",)):
+    def __init__(self, events=("cpu-clock",), flags=FLAGS):
         self.events = events
+        self.flags = flags
         self.records = []
 
     def tail(self, pid, tid, time):
@@ -76,17 +78,23 @@ class Recording:
                            os.major(st.st_dev), os.minor(st.st_dev), st.st_ino, 0, 5, 2)
         self.record(MMAP2, USER, body + text + self.tail(pid, pid, time))
 
-    def sample(self, pid, tid, time, period, chain, event=0, misc=USER):
-        ips = [CONTEXT_USER, *chain]
+    def sample(self, pid, tid, time, period, chain, event=0, misc=USER, cookie=None):
+        """With a cookie the chain is the kernel's alone, and the rest comes by deferred()."""
+        ips = [CONTEXT_USER, *chain] if cookie is None else [CONTEXT_KERNEL, *chain, CONTEXT_USER_DEFERRED, cookie]
         self.record(SAMPLE, misc, struct.pack(f"<QQiiQQQ{len(ips)}Q", event + 1, chain[0], pid, tid, time, period,
                                               len(ips), *ips))
+
+    def deferred(self, pid, tid, time, cookie, chain):
+        ips = [CONTEXT_USER, *chain]
+        self.record(CALLCHAIN_DEFERRED, USER, struct.pack(f"<QQ{len(ips)}Q", cookie, len(ips), *ips) +
+                    self.tail(pid, tid, time))
 
     def lost(self, count, time):
         self.record(LOST, 0, struct.pack("<QQ", 1, count) + self.tail(0, 0, time))
 
     def attr(self, event):
         sample_type = IP | TID | TIME | PERIOD | CALLCHAIN | IDENTIFIER
-        return struct.pack("<IIQQQQQ", 1, ATTR_SIZE, EVENTS[event], 0, sample_type, 0, FLAGS).ljust(ATTR_SIZE, b"\0")
+        return struct.pack("<IIQQQQQ", 1, ATTR_SIZE, EVENTS[event], 0, sample_type, 0, self.flags).ljust(ATTR_SIZE, b"\0")
 
     def write(self, path, keep=None):
         """`keep` bytes of the records alone, as if the disk had been full."""
@@ -108,3 +116,12 @@ class Recording:
             f.writelines(self.records)
             f.write(struct.pack("<QQ", data + length + 16, 4 + len(host)))
             f.write(struct.pack("<I", len(host)) + host)
+
+    def write_stream(self, path):
+        """As what comes through a pipe, which has its attrs as records."""
+        with open(path, "wb") as f:
+            f.write(struct.pack("<QQ", 0x32454C4946524550, 16))
+            for i, event in enumerate(self.events):
+                body = self.attr(event) + struct.pack("<Q", i + 1)
+                f.write(struct.pack("<IHH", HEADER_ATTR, 0, 8 + len(body)) + body)
+            f.writelines(self.records)

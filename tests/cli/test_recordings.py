@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 
+from handmade import DEFER_CALLCHAIN, FLAGS, KERNEL, Program, Recording
 from tapcli import TALLY, has, main, need, run, same, scratch, tally, test, watches_cpus, watches_kernel
 
 BUSY = ["python3", "-c", "sum(i * i for i in range(1000000))"]
@@ -124,6 +125,38 @@ def mappings_behind_the_samples():
         piped.wait()
         same(got.returncode, 0)
         has(got.stderr, "cannot be read twice")
+
+
+@test
+def deferred_callchains_through_a_pipe():
+    """They come behind their samples, some of which never get theirs; from a file that can be read twice as well."""
+    program = Program(TALLY)
+    with scratch() as folder:
+        r = Recording(flags=FLAGS | DEFER_CALLCHAIN)
+        r.comm(7, 7, "work")
+        r.map(7, program)
+        outer, middle, inner = (program.at(name) for name in program.names(3))
+        kernel = 0xFFFFFFFF81000010
+        for i in range(3):
+            r.sample(7, 7, 100 + i, 10, [kernel], misc=KERNEL, cookie=42)
+        r.sample(7, 8, 110, 1, [kernel], misc=KERNEL, cookie=42)  # another thread's, by the same cookie
+        r.sample(7, 7, 120, 100, [inner, outer])
+        r.deferred(7, 7, 130, 42, [inner, outer])
+        r.sample(7, 7, 140, 1000, [kernel], misc=KERNEL, cookie=43)  # of which the part was lost
+        r.deferred(7, 8, 150, 42, [middle, outer])
+        r.write(os.path.join(folder, "file"))
+        r.write_stream(os.path.join(folder, "stream"))
+        words = [TALLY, "flame", "--folded", "-i"]
+        whole = run(*words, os.path.join(folder, "file"))
+        same((whole.returncode, len(whole.stdout.splitlines())), (0, 4))
+        same(sum(int(line.split()[-1]) for line in whole.stdout.splitlines()), 1131)
+        assert any(line.endswith(" 30") and program.names(3)[2] in line for line in whole.stdout.splitlines()), whole.stdout
+        with open(os.path.join(folder, "stream"), "rb") as stream:
+            cat = subprocess.Popen(["cat"], stdin=stream, stdout=subprocess.PIPE)
+            piped = subprocess.run([*words, "-"], stdin=cat.stdout, capture_output=True, text=True, timeout=60)
+        cat.wait()
+        same(piped.returncode, 0)
+        same(sorted(piped.stdout.splitlines()), sorted(whole.stdout.splitlines()))
 
 
 if __name__ == "__main__":
