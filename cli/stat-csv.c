@@ -24,17 +24,6 @@ void stat_csv_prefix(FILE *to, const struct stat_result *result, const struct st
 		fprintf(to, "%u%s", stat_cpus(at), sep);
 }
 
-/* Who was not asked for it but counts in user mode alone has the modifier, too, as in perf. */
-static const char *left_to_user(const struct tally_event *event)
-{
-	const struct tally_attr *granted = tally_event_granted(event);
-	uint64_t asked = tally_event_attr(event)->flags;
-
-	if (!granted || !(granted->flags & ~asked & TALLY_ATTR_EXCLUDE_KERNEL))
-		return "";
-	return strpbrk(tally_event_name(event), ":/") ? "u" : ":u";
-}
-
 static void print_cell(FILE *to, const struct stat_result *result, const struct stat_at *at,
 		       const char *sep)
 {
@@ -49,7 +38,7 @@ static void print_cell(FILE *to, const struct stat_result *result, const struct 
 	stat_csv_prefix(to, result, at, sep);
 	stat_figure(number, result, at, false);
 	fprintf(to, "%s%s%s%s%s%s%s", number, sep, stat_unit(row), sep,
-		tally_event_name(row->event), left_to_user(row->event), sep);
+		tally_event_name(row->event), tally_event_granted_modifier(row->event), sep);
 	if (result->cgroup_count)
 		fprintf(to, "%s%s",
 			at->key->cgroup < result->cgroup_count ? result->cgroups[at->key->cgroup]

@@ -163,6 +163,11 @@ TALLY_API bool tally_event_inherit_refused(const struct tally_event *event);
  * machine shows no hardware counters"); NULL when nothing was.
  */
 TALLY_API const char *tally_event_compromise(const struct tally_event *event);
+/*
+ * What its name lacks to tell what is counted: ":u" or "u" (behind a modifier or a PMU's slash) where
+ * all was asked for and the kernel left user mode alone, as perf(1) adds it; else "".
+ */
+TALLY_API const char *tally_event_granted_modifier(const struct tally_event *event);
 
 /*
  * Sets the filter (the kernel's language, as "prev_pid == 1 && next_pid > 10") that the event is

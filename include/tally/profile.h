@@ -224,7 +224,7 @@ struct tally_query_opts {
 	uint32_t size, flags; /* enum tally_query_flags */
 	const char *comm, *dso, *symbol;
 	const char *pid, *tid;
-	const char *event; /* its name; NULL: the first event that has samples */
+	const char *event; /* its name, maybe without modifiers; NULL: the first that has samples */
 	const char *
 		sort; /* of: comm, dso, symbol, pid, tid, srcline (with TALLY_LOADER_LINES); NULL: "comm,dso,symbol" */
 	double percent_limit; /* leave out lines below this share of the total */

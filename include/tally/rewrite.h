@@ -43,7 +43,8 @@ struct tally_rewrite_opts {
 	 * names, forks and ends of threads) is always kept.
 	 */
 	const char *pid, *tid, *cpu, *comm;
-	const char *event; /* one name as the recording has it, or a list of names */
+	const char *
+		event; /* one name as the recording has it, or a list; without modifiers: with any */
 	uint64_t from, to; /* ns of the recording's clock, [from, to); to 0: no end */
 	uint32_t compress; /* as struct tally_writer_opts */
 	uint32_t reserved;

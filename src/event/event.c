@@ -269,3 +269,13 @@ const char *tally_event_compromise(const struct tally_event *event)
 {
 	return event->compromise[0] ? event->compromise : NULL;
 }
+
+const char *tally_event_granted_modifier(const struct tally_event *event)
+{
+	const struct tally_attr *granted = tally_event_granted(event);
+	uint64_t asked = tally_event_attr(event)->flags;
+
+	if (!granted || !(granted->flags & ~asked & TALLY_ATTR_EXCLUDE_KERNEL))
+		return "";
+	return strpbrk(tally_event_name(event), ":/") ? "u" : ":u";
+}

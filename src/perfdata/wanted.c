@@ -52,7 +52,7 @@ int wanted_check(const struct tally_rewrite_opts *o, struct tally_error *err)
 
 bool wanted_event(const struct tally_rewrite_opts *o, const char *name)
 {
-	return !o->event || !strcmp(o->event, name) || list_holds(o->event, name);
+	return !o->event || list_means_event(o->event, name);
 }
 
 bool wanted_filters(const struct tally_rewrite_opts *o)

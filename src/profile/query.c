@@ -87,18 +87,27 @@ static int32_t first_event(const struct tally_profile *p)
 	return first == INT32_MAX ? 0 : first;
 }
 
+/* By its whole name, else by that without modifiers. */
 static int find_event(struct query *q, const char *name, struct tally_error *err)
 {
 	const struct tally_profile *p = q->profile;
+	int32_t meant = -1;
 
 	q->event = first_event(p);
 	if (!name)
 		return 0;
-	for (uint32_t i = 0; i < p->events.count; i++) {
-		if (!strcmp(tally_profile_event_name(p, i), name)) {
-			q->event = (int32_t)i;
+	for (int32_t i = (int32_t)p->events.count; i-- > 0;) {
+		const char *own = tally_profile_event_name(p, (uint32_t)i);
+		if (!strcmp(own, name)) {
+			q->event = i;
 			return 0;
 		}
+		if (word_means_event(name, strlen(name), own))
+			meant = i;
+	}
+	if (meant >= 0) {
+		q->event = meant;
+		return 0;
 	}
 	return error_set(err, -ENOENT, TALLY_CAUSE_UNKNOWN,
 			 "there is no event '%s' in the profile; its first is '%s'", name,

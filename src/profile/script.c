@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/list.h"
 #include "base/proc.h"
 #include "profile/health.h"
 #include "profile/script.h"
@@ -439,7 +440,7 @@ static int open_events(struct script *s, struct tally_error *err)
 		e->name_len = strlen(e->name);
 		e->fields = s->fields.shown[fields_kind(&e->file->attr)];
 		e->chains = wanted && e->file->attr.sample_type & TALLY_SAMPLE_CALLCHAIN;
-		e->shown = !s->opts.event || list_has(s->opts.event, e->name);
+		e->shown = !s->opts.event || list_means_event(s->opts.event, e->name);
 		e->addr_named = is_fault(&e->file->attr);
 		if (e->name_len > s->name_width)
 			s->name_width = e->name_len;

@@ -21,17 +21,11 @@ static const char *recorded_name(const struct tally_event *event)
 	return tally_event_name(event);
 }
 
-/* With the modifier u where the kernel left only that, by the rule that perf has for it. */
+/* With the modifier that the kernel added to it; NULL: no memory. */
 static const char *granted_name(const struct tally_event *event, struct buf *room)
 {
-	const char *name = recorded_name(event);
-	const struct tally_attr *granted = tally_event_granted(event);
-	uint64_t asked = tally_event_attr(event)->flags;
-
-	if (!granted || !(granted->flags & ~asked & TALLY_ATTR_EXCLUDE_KERNEL))
-		return name;
 	buf_reset(room);
-	buf_printf(room, "%s%s", name, strpbrk(name, ":/") ? "u" : ":u");
+	buf_printf(room, "%s%s", recorded_name(event), tally_event_granted_modifier(event));
 	return buf_text(room);
 }
 

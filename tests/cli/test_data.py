@@ -113,6 +113,14 @@ def filters_are_perfs():
         same(done.returncode, 0, done.stderr)
         same(script(copy).splitlines(), [line for line in samples if f" {named('page-faults')}:" in line])
         has(tally("data", "cut", "-e", "cycles", "-o", copy, path).stderr, "has no event 'cycles'")
+        # Those of user mode alone by the name without that, too.
+        user = record(folder, "user.data", "-e", "cpu-clock:u,page-faults:u")
+        for event in ("page-faults", "page-faults:u", "cycles,page-faults"):
+            done = tally("data", "cut", "-e", event, "-o", copy, user)
+            same(done.returncode, 0, done.stderr)
+            same(script(copy).splitlines(), [line for line in script(user).splitlines() if " page-faults:u:" in line])
+        same(tally("script", "--event", "page-faults", "-i", user).stdout.count(" page-faults:u:"),
+             script(user).count(" page-faults:u:"))
         same(tally("data", "cut", "--pid", "1,x", "-o", copy, path).returncode, 2)
 
 

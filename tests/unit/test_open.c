@@ -432,6 +432,33 @@ static void user_mode_where_paranoid_forbids_the_kernel(void)
 	tally_events_free(events);
 }
 
+static void the_name_gets_the_modifier_that_was_not_asked_for(void)
+{
+	static const struct {
+		const char *name, *modifier;
+	} named[] = {
+		{ "faults", ":u" },  { "faults:u", "" },  { "cpu/event=1/", "u" },
+		{ "faults:I", "u" }, { "faults:hu", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		set_up();
+		fakeroot_file(&root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
+		fakeroot_file(&root, "/sys/bus/event_source/devices/cpu/type", "4\n");
+		fakeroot_file(&root, "/sys/bus/event_source/devices/cpu/format/event",
+			      "config:0-7\n");
+		for (int capable = 1; capable >= 0; capable--) {
+			kernel.capable = capable;
+			require(parse(named[i].name, TALLY_FALLBACK_USER_ONLY));
+			check_str(tally_event_granted_modifier(event), "");
+			check_int(open_it(), 1000);
+			check_str(tally_event_granted_modifier(event),
+				  capable ? "" : named[i].modifier);
+			tally_events_free(events);
+		}
+	}
+}
+
 /* A switch happens in the kernel: with it excluded the count is a 0 that is not true. */
 static void user_mode_is_no_answer_for_kernel_events(void)
 {
@@ -618,6 +645,8 @@ int main(void)
 	tap_run(an_interrupted_call_is_repeated);
 	tap_run(a_member_that_does_not_fit);
 	tap_run(nobody_need_listen);
+	/* Last, as it makes a PMU. */
+	tap_run(the_name_gets_the_modifier_that_was_not_asked_for);
 	fakeroot_remove(&root);
 	return tap_end();
 }

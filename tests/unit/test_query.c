@@ -86,6 +86,48 @@ static void events_are_told_apart_by_name(void)
 	check_int(kept(TALLY_OPTS(query, .event = "cycles")), -ENOENT);
 }
 
+/* The event that is chosen among these by a name; -1: none. */
+static int chosen(const char *const *names, const char *name)
+{
+	struct tally_profile *p = NULL;
+	struct tally_error err;
+	struct query q;
+	int event = -1;
+
+	check_int(tally_profile_new(&p, &err), 0);
+	int thread = tally_profile_thread(p, 1, 1, "work");
+	for (int i = 0; names[i]; i++) {
+		check_int(tally_profile_event(p, names[i], ""), i);
+		add_stack(p, i, thread, "main", 1, 1);
+	}
+	if (query_open(&q, p, TALLY_OPTS(query, .event = name), &err) == 0) {
+		event = q.event;
+		query_done(&q);
+	}
+	tally_profile_free(p);
+	return event;
+}
+
+static void modifiers_may_be_left_out(void)
+{
+	const char *const names[] = { "cycles:u",           "cpu/cycles/ppp",
+				      "sched:sched_switch", "page-faults:u",
+				      "page-faults",        "cycles:k",
+				      "sched:wake_up:u",    NULL };
+
+	check_int(chosen(names, "cycles"), 0);
+	check_int(chosen(names, "cycles:k"), 5);
+	check_int(chosen(names, "cpu/cycles/"), 1);
+	check_int(chosen(names, "page-faults"), 4); /* its whole name comes first */
+	check_int(chosen(names, "sched:sched_switch"), 2);
+	check_int(chosen(names, "sched:wake_up"), 6);
+	check_int(chosen(names, "sched"), -1);
+	check_int(chosen(names, "cycle"), -1);
+	check_int(chosen(names, "cycles:"), -1);
+	check_int(chosen(names, ""), -1);
+	check_int(chosen(names, "cycles,page-faults"), -1);
+}
+
 static void the_first_event_with_samples_is_the_default(void)
 {
 	struct tally_profile *p = new_profile();
@@ -173,6 +215,7 @@ int main(void)
 	tap_run(dso_and_symbol_look_at_the_leaf_as_in_perf_report);
 	tap_run(a_part_of_a_name_is_no_match);
 	tap_run(events_are_told_apart_by_name);
+	tap_run(modifiers_may_be_left_out);
 	tap_run(the_first_event_with_samples_is_the_default);
 	tap_run(samples_can_be_the_weight);
 	tap_run(the_total_is_that_of_the_event_whatever_the_filters);
