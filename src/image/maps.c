@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "image/history.h"
 #include "image/maps.h"
 #include "image/space.h"
 #include "image/texts.h"
@@ -56,22 +57,6 @@ struct event {
 	uint32_t nodes; /* how many the spaces had before it was applied */
 };
 
-/* From `time` on, the space or the name (0: none) is `value`. */
-struct change {
-	uint64_t time;
-	uint32_t value;
-};
-
-struct history {
-	VEC(struct change) changes;
-	size_t owned; /* nodes from here on belong to the last change's space alone */
-};
-
-struct histories {
-	struct map64 index; /* pid or tid -> index + 1 */
-	VEC(struct history) of;
-};
-
 /* An answer, and the addresses and times for which it holds, ends inclusive. */
 struct place {
 	struct space_block block;
@@ -100,82 +85,6 @@ struct tally_maps {
 	const struct cached *recent; /* the one of these that was used last */
 	struct cached last;          /* of tally_maps_find(), whole mappings */
 };
-
-static struct history *history_get(const struct histories *h, int32_t id)
-{
-	uint32_t index = map64_get(&h->index, (uint32_t)id);
-
-	return index ? &h->of.at[index - 1] : NULL;
-}
-
-/* Made when absent; valid until the next one is made. NULL: no memory. */
-static struct history *history_make(struct histories *h, int32_t id)
-{
-	uint32_t *index = map64_at(&h->index, (uint32_t)id);
-
-	if (!index)
-		return NULL;
-	if (!*index) {
-		if (!vec_push(&h->of))
-			return NULL;
-		*index = (uint32_t)h->of.count;
-	}
-	return &h->of.at[*index - 1];
-}
-
-static uint32_t history_last(const struct history *h)
-{
-	return h && h->changes.count ? h->changes.at[h->changes.count - 1].value : 0;
-}
-
-/* The change that begins at `time`, which is not before the last one; a copy of that when new. */
-static struct change *history_begin(struct history *h, uint64_t time, size_t nodes)
-{
-	uint32_t value = history_last(h);
-
-	if (h->changes.count && h->changes.at[h->changes.count - 1].time == time)
-		return &h->changes.at[h->changes.count - 1];
-	struct change *c = vec_push(&h->changes);
-	if (c)
-		*c = (struct change){ .time = time, .value = value };
-	h->owned = nodes;
-	return c;
-}
-
-/* Forgets what is younger than `time`. */
-static void history_trim(const struct histories *of, int32_t id, uint64_t time, size_t nodes)
-{
-	struct history *h = history_get(of, id);
-
-	if (!h)
-		return;
-	while (h->changes.count && h->changes.at[h->changes.count - 1].time > time)
-		h->changes.count--;
-	h->owned = nodes;
-}
-
-/* How many changes are not younger than `time`. */
-static size_t history_count_until(const struct history *h, uint64_t time)
-{
-	size_t low = 0, high = h->changes.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (h->changes.at[middle].time <= time)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static void histories_done(struct histories *h)
-{
-	vec_each (&h->of, one)
-		vec_done(&one->changes);
-	vec_done(&h->of);
-	map64_done(&h->index);
-}
 
 static int apply_map(struct tally_maps *m, const struct event *e)
 {
