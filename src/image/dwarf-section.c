@@ -18,6 +18,7 @@
 #endif
 
 #define HUGE_PAGES ((size_t)2 << 20)
+#define CACHE_LINE 64
 
 /* What is larger is never held whole. */
 #define MOST_AT_ONCE ((uint64_t)64 << 20)
@@ -41,8 +42,70 @@ static bool is_compressed(const struct elf_input *in, const GElf_Shdr *section)
 	       !strncmp(elf_input_section_name(in, section), ".z", 2);
 }
 
+static bool stays_scattered(const GElf_Shdr *section, bool scattered)
+{
+	return scattered && section->sh_size > MOST_AT_ONCE;
+}
+
+uint64_t dwarf_section_room(const struct elf_input *in, const char *name, bool scattered)
+{
+	const GElf_Shdr *section = elf_content_find(in, name);
+
+	if (!section || is_compressed(in, section) || stays_scattered(section, scattered))
+		return 0;
+	return align_up(section->sh_size, CACHE_LINE);
+}
+
+void dwarf_memory_reserve(struct dwarf_memory *m, uint64_t size)
+{
+	*m = (struct dwarf_memory){ 0 };
+	if (!size || size > SIZE_MAX / 2)
+		return;
+	void *mapped = mmap(NULL, size + HUGE_PAGES, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (mapped == MAP_FAILED)
+		return;
+	*m = (struct dwarf_memory){
+		.at = (uint8_t *)align_up((uintptr_t)mapped, HUGE_PAGES),
+		.left = size,
+		.mapped = mapped,
+		.size = size + HUGE_PAGES,
+	};
+	/* Advice: a refusal costs time alone. Half of the last page is used. */
+	size_t huge = (size + HUGE_PAGES / 2) & ~(HUGE_PAGES - 1);
+	if (huge)
+		madvise(m->at, huge, MADV_HUGEPAGE);
+}
+
+void dwarf_memory_done(struct dwarf_memory *m)
+{
+	if (m->mapped)
+		munmap(m->mapped, m->size);
+	*m = (struct dwarf_memory){ 0 };
+}
+
+static bool take_memory(struct dwarf_section *s, struct dwarf_memory *memory, uint64_t size)
+{
+	uint64_t room = align_up(size, CACHE_LINE);
+
+	if (memory && room <= memory->left) {
+		s->data = memory->at;
+		memory->at += room;
+		memory->left -= room;
+		s->borrowed = true;
+		return true;
+	}
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
+		return false;
+	s->data = at;
+	s->mapped = size;
+	return true;
+}
+
 int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, const char *name,
-		       bool scattered)
+		       bool scattered, struct dwarf_memory *memory)
 {
 	const GElf_Shdr *section = elf_content_find(in, name);
 
@@ -51,24 +114,16 @@ int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, cons
 		return 0;
 	if (is_compressed(in, section))
 		return expand(s, in, section);
-	/* Memory is taken as chunks are read; small sections leave huge pages to others. */
-	void *at = mmap(NULL, section->sh_size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	scattered &= section->sh_size > MOST_AT_ONCE;
-	uint32_t chunk = scattered ? SMALL : CHUNK;
-	uint8_t *have = calloc(section->sh_size / chunk + 1, 1);
-	if (at == MAP_FAILED || !have) {
-		if (at != MAP_FAILED)
-			munmap(at, section->sh_size);
-		free(have);
+	scattered = stays_scattered(section, scattered);
+	/* Memory is filled as chunks are read. */
+	s->chunk = scattered ? SMALL : CHUNK;
+	s->have = calloc(section->sh_size / s->chunk + 1, 1);
+	if (!s->have || !take_memory(s, scattered ? NULL : memory, section->sh_size)) {
+		free(s->have);
+		*s = (struct dwarf_section){ 0 };
 		return -ENOMEM;
 	}
-	if (section->sh_size >= HUGE_PAGES && !scattered)
-		madvise(at, section->sh_size, MADV_HUGEPAGE);
-	s->data = at;
-	s->size = s->mapped = section->sh_size;
-	s->have = have;
-	s->chunk = chunk;
+	s->size = section->sh_size;
 	s->fd = in->fd;
 	s->offset = section->sh_offset;
 	return 0;

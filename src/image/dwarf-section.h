@@ -13,6 +13,14 @@
 #include "image/dwarf-cursor.h"
 #include "image/elf-input.h"
 
+/* Address space for the sections of a file, side by side: together they fill huge pages. */
+struct dwarf_memory {
+	uint8_t *at; /* what is left */
+	size_t left;
+	void *mapped;
+	size_t size;
+};
+
 /* Zeroed is empty. */
 struct dwarf_section {
 	uint8_t *data;
@@ -22,17 +30,23 @@ struct dwarf_section {
 	int fd; /* the owner's */
 	uint32_t chunk;
 	uint64_t offset;
-	size_t mapped; /* bytes of memory to give back; 0: malloc'ed, or the caller's */
+	size_t mapped; /* bytes of memory to give back; 0: malloc'ed, or another's */
 	bool borrowed, swapped;
 };
 
 /*
  * The section with that name, compressed or not; empty when there is none. `in->fd` must stay open
  * until dwarf_section_finish() or dwarf_section_done(). `scattered`: what is needed of it are a few
- * bytes here and there, so where it is large little should stay. -ENOMEM.
+ * bytes here and there, so where it is large little should stay. `memory` must outlive it; NULL: it
+ * has its own. -ENOMEM.
  */
 int dwarf_section_open(struct dwarf_section *s, const struct elf_input *in, const char *name,
-		       bool scattered);
+		       bool scattered, struct dwarf_memory *memory);
+/* How much of such memory it takes. */
+uint64_t dwarf_section_room(const struct elf_input *in, const char *name, bool scattered);
+/* Reserves so much. Where that fails, each section has its own. */
+void dwarf_memory_reserve(struct dwarf_memory *m, uint64_t size);
+void dwarf_memory_done(struct dwarf_memory *m);
 /* Bytes in memory, which outlive it. */
 void dwarf_section_borrow(struct dwarf_section *s, const uint8_t *data, size_t size, bool swapped);
 /* Reads all that was not read, so that the file can be closed. */

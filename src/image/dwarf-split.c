@@ -57,7 +57,7 @@ static bool read_index(struct dwarf_package *p)
 
 static int read_package(struct dwarf_package *p, const struct elf_input *in)
 {
-	int r = dwarf_section_open(&p->index, in, ".debug_cu_index", false);
+	int r = dwarf_section_open(&p->index, in, ".debug_cu_index", false, NULL);
 
 	if (r == 0 && !read_index(p))
 		return -EBADMSG;

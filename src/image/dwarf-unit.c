@@ -30,16 +30,27 @@ static const struct {
 	[DWARF_ARANGES] = { ".debug_aranges", NULL },
 };
 
+/* NULL: there is none. */
+static const char *section_name(int i, bool is_dwo)
+{
+	return is_dwo ? section_names[i].dwo : section_names[i].program;
+}
+
 int dwarf_file_open(struct dwarf_file *f, const struct elf_input *in, bool is_dwo)
 {
+	uint64_t room = 0;
+	int r = 0;
+
 	f->is_dwo = is_dwo;
-	for (int i = 0; i < DWARF_SECTIONS; i++) {
-		const char *name = is_dwo ? section_names[i].dwo : section_names[i].program;
-		int r = name ? dwarf_section_open(&f->sections[i], in, name, i == DWARF_INFO) : 0;
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (int i = 0; i < DWARF_SECTIONS; i++)
+		if (section_name(i, is_dwo))
+			room += dwarf_section_room(in, section_name(i, is_dwo), i == DWARF_INFO);
+	dwarf_memory_reserve(&f->memory, room);
+	for (int i = 0; i < DWARF_SECTIONS && r == 0; i++)
+		if (section_name(i, is_dwo))
+			r = dwarf_section_open(&f->sections[i], in, section_name(i, is_dwo),
+					       i == DWARF_INFO, &f->memory);
+	return r;
 }
 
 void dwarf_file_finish(struct dwarf_file *f)
@@ -52,6 +63,7 @@ void dwarf_file_done(struct dwarf_file *f)
 {
 	for (int i = 0; i < DWARF_SECTIONS; i++)
 		dwarf_section_done(&f->sections[i]);
+	dwarf_memory_done(&f->memory);
 	vec_each (&f->abbrevs, a) {
 		dwarf_abbrevs_done(*a);
 		free(*a);

@@ -62,6 +62,7 @@ struct die_name {
 
 struct dwarf_file {
 	struct dwarf_section sections[DWARF_SECTIONS];
+	struct dwarf_memory memory;   /* of these */
 	struct dwarf_file *alt;       /* of dwz, with what several files share; NULL: none */
 	VEC(struct dwarf_unit) units; /* by offset; they do not move any more */
 	VEC(struct dwarf_abbrevs *) abbrevs;
