@@ -78,6 +78,7 @@ static void tell(const struct tally_script_report *report)
 	if (report->undecodable)
 		complain("script", "%" PRIu64 " records contradict their layout and were left out",
 			 report->undecodable);
+	profiles_say_stacks(&report->stacks, "script", "could not be unwound to their end");
 }
 
 static int show(const struct options *o)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading recordings for the commands that show them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,4 +130,26 @@ uint64_t profiles_stack_bytes(uint64_t wanted)
 	if (!wanted || wanted > LARGEST_STACK)
 		return 0;
 	return rounded < LARGEST_STACK ? rounded : LARGEST_STACK;
+}
+
+void profiles_say_stacks(const struct tally_stacks *s, const char *command, const char *broken)
+{
+	uint64_t all = s->whole + s->cut + s->broken;
+
+	if (!s->cut && !s->broken)
+		return;
+	fprintf(stderr, "tally %s: of %" PRIu64 " stacks %" PRIu64 " are whole", command, all,
+		s->whole);
+	if (s->cut)
+		fprintf(stderr, ", %" PRIu64 " are cut where their copy ends", s->cut);
+	if (s->broken)
+		fprintf(stderr, ", %" PRIu64 " %s", s->broken, broken);
+	fputc('\n', stderr);
+	uint64_t enough = profiles_stack_bytes(s->wanted_bytes);
+	if (s->cut && enough)
+		hint("tally record --call-graph dwarf,%" PRIu64 " copies enough", enough);
+	else if (s->cut && s->wanted_bytes)
+		hint("the longest has %" PRIu64 " bytes, of which a sample holds %d: --call-graph "
+		     "dwarf,%d, or fp",
+		     s->wanted_bytes, LARGEST_STACK, LARGEST_STACK);
 }

@@ -65,29 +65,6 @@ static const char *clock_note(const struct tally_events *events)
 	return "";
 }
 
-/* Of stacks that were not whole, why, and what would have made them so. */
-static void say_stacks(const struct tally_stacks *s)
-{
-	uint64_t all = s->whole + s->cut + s->broken;
-
-	if (!s->cut && !s->broken)
-		return;
-	fprintf(stderr, "tally record: of %" PRIu64 " stacks %" PRIu64 " are whole", all, s->whole);
-	if (s->cut)
-		fprintf(stderr, ", %" PRIu64 " are cut where their copy ends", s->cut);
-	if (s->broken)
-		fprintf(stderr, ", %" PRIu64 " could not be unwound and keep their copy",
-			s->broken);
-	fputc('\n', stderr);
-	uint64_t enough = profiles_stack_bytes(s->wanted_bytes);
-	if (s->cut && enough)
-		hint("--call-graph dwarf,%" PRIu64 " copies enough", enough);
-	else if (s->cut && s->wanted_bytes)
-		hint("the longest has %" PRIu64 " bytes, of which a sample holds %d: --call-graph "
-		     "dwarf,%d, or fp",
-		     s->wanted_bytes, LARGEST_STACK, LARGEST_STACK);
-}
-
 void record_say_result(const struct tally_recording *rec, const struct tally_events *events,
 		       const char *path, bool verbose)
 {
@@ -106,7 +83,7 @@ void record_say_result(const struct tally_recording *rec, const struct tally_eve
 		fprintf(stderr, "; the cgroup's quota held it for %.1f %% of the time",
 			100 * (double)rec->cgroup_throttled_ns / (double)rec->duration_ns);
 	fputc('\n', stderr);
-	say_stacks(&rec->stacks);
+	profiles_say_stacks(&rec->stacks, "record", "could not be unwound and keep their copy");
 	if (verbose)
 		fprintf(stderr,
 			"tally record: %" PRIu64 " records, %" PRIu64

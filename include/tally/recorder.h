@@ -23,6 +23,7 @@
 #include <tally/event.h>
 #include <tally/sampler.h>
 #include <tally/target.h>
+#include <tally/unwinder.h>
 
 TALLY_BEGIN_DECLS
 
@@ -55,13 +56,6 @@ enum tally_recorder_flags {
 	 * giving place. That something cannot be kept is no error.
 	 */
 	TALLY_RECORDER_KEEP = 1u << 6,
-};
-
-/* What came of stacks that were unwound. */
-struct tally_stacks {
-	uint64_t whole, cut, broken; /* as enum tally_unwind_end */
-	/* Bytes of the longest that was cut, where that is known: a copy of so many would do. */
-	uint64_t wanted_bytes;
 };
 
 struct tally_recorder_opts {

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <tally/api.h>
 #include <tally/error.h>
+#include <tally/unwinder.h>
 
 TALLY_BEGIN_DECLS
 
@@ -57,6 +58,9 @@ struct tally_script_report {
 	uint64_t filtered;    /* left out by a filter */
 	uint64_t lost;        /* by LOST and LOST_SAMPLES records */
 	uint64_t undecodable; /* records that contradict their layout */
+	/* Of the callchains that were printed, where that is known: of those that were unwound, here
+	 * or while they were recorded, and those of which a part is missing. */
+	struct tally_stacks stacks;
 	/* What is wrong with the file without keeping it from being read, and what could not be
 	 * printed, as sentences; "": nothing. */
 	char health[256];

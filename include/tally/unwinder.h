@@ -103,6 +103,13 @@ struct tally_unwound {
 	uint64_t stack_bytes;
 };
 
+/* What came of many stacks. */
+struct tally_stacks {
+	uint64_t whole, cut, broken; /* as enum tally_unwind_end */
+	/* Bytes of the longest that was cut, where that is known: a copy of so many would do. */
+	uint64_t wanted_bytes;
+};
+
 /*
  * Writes the address where the thread is and those to which its functions return, at most `room`.
  * Returns 0. Errors: -EINVAL: no program counter or stack pointer among the registers; -ENOMEM.

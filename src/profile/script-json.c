@@ -189,7 +189,7 @@ static void put_rest(struct script *s, const struct script_event *event,
 }
 
 int script_json(struct script *s, const struct script_event *event, const struct tally_record *rec,
-		const struct whose *whose)
+		const struct whose *whose, enum stack_end end)
 {
 	int r = 0;
 
@@ -201,6 +201,9 @@ int script_json(struct script *s, const struct script_event *event, const struct
 	}
 	if (r == 0 && event->chains)
 		r = put_chain(s, rec, whose, event->fields);
+	if (end == STACK_CUT || end == STACK_BROKEN)
+		out_text(&s->out,
+			 end == STACK_CUT ? ",\"stack\":\"cut\"" : ",\"stack\":\"broken\"");
 	if (rec->sample.branches)
 		put_branches(s, rec);
 	put_rest(s, event, rec);

@@ -111,11 +111,20 @@ static int passes_where(struct script *s, const struct tally_record *rec, const 
 
 /* ---- the samples ---- */
 
+static void count_stack(struct tally_stacks *s, enum stack_end end, uint64_t wanted)
+{
+	s->whole += end == STACK_WHOLE;
+	s->cut += end == STACK_CUT;
+	s->broken += end == STACK_BROKEN;
+	if (end == STACK_CUT && wanted > s->wanted_bytes)
+		s->wanted_bytes = wanted;
+}
+
 static int print_sample(struct script *s, const struct script_event *event,
 			struct tally_record *rec)
 {
-	enum stack_end end;
-	uint64_t wanted;
+	enum stack_end end = STACK_UNKNOWN;
+	uint64_t wanted = 0;
 	struct whose whose = { .pid = rec->id.pid, .time = sample_time(rec) };
 
 	places_trim(&s->places);
@@ -132,8 +141,9 @@ static int print_sample(struct script *s, const struct script_event *event,
 	r = event->chains ? stacks_complete(&s->stacks, rec, &end, &wanted) : 0;
 	if (r < 0)
 		return r;
+	count_stack(&s->report.stacks, end, wanted);
 	if (s->opts.flags & TALLY_SCRIPT_JSON)
-		return script_json(s, event, rec, &whose);
+		return script_json(s, event, rec, &whose, end);
 	return event->fields ? script_text(s, event, rec, &whose) : 0;
 }
 

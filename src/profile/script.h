@@ -63,11 +63,11 @@ static inline const struct script_event *event_of(const struct script *s, uint32
 void script_start(struct script *s, const struct script_event *event,
 		  const struct tally_record *rec, int32_t tid, uint64_t when);
 
-/* A sample on a line, or on several with its callchain. -ENOMEM. */
+/* A sample on a line, or on several with its callchain, which ends so. -ENOMEM. */
 int script_text(struct script *s, const struct script_event *event, const struct tally_record *rec,
 		const struct whose *whose);
 int script_json(struct script *s, const struct script_event *event, const struct tally_record *rec,
-		const struct whose *whose);
+		const struct whose *whose, enum stack_end end);
 
 /* A record that is no sample, as a line. */
 void script_other(struct script *s, const struct script_event *event,

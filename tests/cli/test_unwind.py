@@ -3,6 +3,7 @@
 """Stacks from registers and a copy of the stack: all frames are those of libdw and of libunwind, where these two
 agree, on recordings of programs in C, C++, Rust and Python; and what is unwound while recording is the same."""
 import functools
+import json
 import os
 import pathlib
 import re
@@ -11,7 +12,7 @@ import sys
 import tempfile
 
 from stacks import INTERRUPTED
-from tapcli import main, need, run, same, scratch, skip, tally, test
+from tapcli import has, main, need, run, same, scratch, skip, tally, test
 
 PROGRAMS = pathlib.Path(os.environ["SOURCE"]) / "tests/programs"
 FOLDER = tempfile.TemporaryDirectory(prefix="tally-test-")
@@ -311,6 +312,20 @@ def a_sample_tells_what_became_of_its_stack():
             else:
                 kinds["other"] += 1
         assert kinds["whole"] and kinds["cut"] and not kinds["other"], kinds
+        # So does who prints the samples: each in JSON, and all of them at the end.
+        for keep in ([], ["--keep-stacks"]):
+            if keep:
+                tally("record", "-q", "-F", "499", "--call-graph", "dwarf,4096", *keep, "-o", path, "--", *argv, "1")
+            samples = [json.loads(line) for line in tally("script", "--json", "-i", path).stdout.splitlines()]
+            ends = [s.get("stack") for s in samples if s["type"] == "sample"]
+            told = re.search(r"of (\d+) stacks (\d+) are whole, (\d+) are cut", tally("script", "-i", path).stderr)
+            count, whole, cut = map(int, told.groups())
+            same(cut, ends.count("cut"), "the stacks that are cut")
+            assert cut and whole + cut <= count <= len(ends), (told.group(0), len(ends))
+            if not keep:
+                same(cut, kinds["cut"], "the stacks that are cut")
+            else:
+                has(tally("script", "-i", path).stderr, "copies enough")
 
 
 @test
