@@ -11,6 +11,9 @@
 /* What honest files read more than once: a table for units of different sizes, shared lists. */
 #define BUDGET(size) (8 * (size) + 65536)
 
+/* Of a table of abbreviations one was read, for a root DIE. */
+#define ONE_ENTRY UINT32_MAX
+
 /* The longest header and root DIE that are read at once while units are listed. */
 #define ROOT_READ 512
 #define WINDOW    16384
@@ -241,19 +244,26 @@ static int read_abbrevs(const struct dwarf_unit *u, struct dwarf_abbrevs *a, uin
 	return r;
 }
 
+/* Where a table's index is, + 1; 0: nothing was read of it, ONE_ENTRY: one was. NULL: no memory. */
+static uint32_t *abbrevs_slot(struct dwarf_unit *u)
+{
+	const struct dwarf_encoding *e = &u->encoding;
+	uint64_t kind = (uint64_t)(e->version <= 2) << 63 | (uint64_t)(e->address_size == 8) << 62 |
+			(uint64_t)e->is64 << 61;
+
+	return map64_at(&u->file->abbrevs_at, u->abbrev_offset ^ kind);
+}
+
 int dwarf_unit_abbrevs(struct dwarf_unit *u)
 {
 	struct dwarf_file *f = u->file;
-	const struct dwarf_encoding *e = &u->encoding;
 
 	if (u->abbrevs)
 		return 0;
-	uint64_t kind = (uint64_t)(e->version <= 2) << 63 | (uint64_t)(e->address_size == 8) << 62 |
-			(uint64_t)e->is64 << 61;
-	uint32_t *index = map64_at(&f->abbrevs_at, u->abbrev_offset ^ kind);
+	uint32_t *index = abbrevs_slot(u);
 	if (!index || !vec_reserve(&f->abbrevs, 1))
 		return -ENOMEM;
-	if (!*index) {
+	if (!*index || *index == ONE_ENTRY) {
 		struct dwarf_abbrevs *a = calloc(1, sizeof(*a));
 		int r = a ? read_abbrevs(u, a, 0) : -ENOMEM;
 		if (r < 0) {
@@ -390,9 +400,31 @@ static void take_root(struct dwarf_unit *u, const struct root *root)
 	dwarf_unit_address(u, &u->low_pc, &u->base);
 }
 
+/*
+ * The abbreviations for a root DIE with that code: that one alone, where no other unit asked before, as
+ * a unit that nobody looks into needs no more; else the table, which all have that share it. -ENOMEM.
+ */
+static int root_abbrevs(struct dwarf_unit *u, uint64_t code, struct dwarf_abbrevs *own,
+			const struct dwarf_abbrevs **out)
+{
+	uint32_t *slot = abbrevs_slot(u);
+
+	if (!slot)
+		return -ENOMEM;
+	if (!*slot) {
+		*slot = ONE_ENTRY;
+		*out = own;
+		return read_abbrevs(u, own, code);
+	}
+	int r = dwarf_unit_abbrevs(u);
+	*out = r == 0 ? u->abbrevs : own;
+	return r == -ENOMEM ? r : 0;
+}
+
 int dwarf_unit_root(struct dwarf_unit *u)
 {
 	struct dwarf_abbrevs own = { 0 };
+	const struct dwarf_abbrevs *abbrevs;
 	struct root root = { 0 };
 	struct dwarf_cursor c = look(u->file, u->dies, earlier(u->dies + ROOT_READ, u->end));
 	const uint8_t *start = c.at;
@@ -402,15 +434,15 @@ int dwarf_unit_root(struct dwarf_unit *u)
 	if (!code)
 		return 0;
 	u->root_at = u->dies + (uint64_t)(c.at - start);
-	int r = read_abbrevs(u, &own, code);
-	const struct dwarf_abbrev *abbrev = dwarf_abbrevs_find(&own, code);
-	if (r == 0 && abbrev) {
-		read_root(u, &root, &c, &own, abbrev);
+	int r = root_abbrevs(u, code, &own, &abbrevs);
+	const struct dwarf_abbrev *abbrev = r == 0 ? dwarf_abbrevs_find(abbrevs, code) : NULL;
+	if (abbrev) {
+		read_root(u, &root, &c, abbrevs, abbrev);
 		/* With texts in it a root may be longer than what was read. */
 		if (c.failed) {
 			c = dwarf_unit_cursor(u, u->root_at, UINT64_MAX);
 			root = (struct root){ 0 };
-			read_root(u, &root, &c, &own, abbrev);
+			read_root(u, &root, &c, abbrevs, abbrev);
 		}
 		take_root(u, &root);
 	}

@@ -135,15 +135,21 @@ static void lend(enum dwarf_sections which, const struct buf *bytes)
 			     swapped);
 }
 
-static void start(void)
+/* Those that are there. */
+static void start_units(void)
 {
-	end();
-	store_u32(info.at, (uint32_t)info.len - 4, swapped);
 	lend(DWARF_INFO, &info);
 	lend(DWARF_ABBREV, &abbrev);
 	lend(DWARF_RANGES, &ranges);
 	lend(DWARF_ARANGES, &aranges);
 	check_int(debug_info_start(&d), 0);
+}
+
+static void start(void)
+{
+	end();
+	store_u32(info.at, (uint32_t)info.len - 4, swapped);
+	start_units();
 }
 
 static void done(void)
@@ -382,6 +388,36 @@ static void lists_that_are_shared_are_paid_for(void)
 	done();
 }
 
+/* As of a linker that optimizes: one table for all units, with what roots need at its end. */
+static void many_units_share_a_table(void)
+{
+	enum {
+		UNITS = 3000,
+		LAST = 120
+	};
+	begin();
+	info.len = 0;
+	abbrev.len--; /* its end */
+	for (int code = LONG_INLINED + 1; code < LAST; code++)
+		put_abbrev(code, 0x34 /* variable */, false, PAIRS(DW_AT_name, DW_FORM_string));
+	put_abbrev(LAST, DW_TAG_compile_unit, true, PAIRS(PLACE, DW_AT_name, DW_FORM_string));
+	u8(&abbrev, 0);
+	for (uint64_t i = 0; i < UNITS; i++) {
+		size_t from = info.len;
+		u32(&info, 0), u16(&info, 4), u32(&info, 0), u8(&info, 8);
+		u8(&info, LAST), place(TEXT + 0x10 * i, 0x10), text("unit");
+		put_function("f", TEXT + 0x10 * i, 0x10);
+		end(), end();
+		store_u32(info.at + from, (uint32_t)(info.len - from) - 4, swapped);
+	}
+	start_units();
+	check_u64(d.file.units.count, UNITS);
+	for (uint64_t i = 0; i < UNITS; i += 100)
+		check_str(at(TEXT + 0x10 * i + 4), "f@0");
+	check_str(at(TEXT + 0x10 * (UNITS - 1)), "f@0");
+	done();
+}
+
 /* ---- functions that are looked into when they are asked for ---- */
 
 static uint32_t seed;
@@ -533,6 +569,7 @@ int main(void)
 	tap_run(lists_of_ranges_count_from_a_base);
 	tap_run(more_of_a_unit_stands_in_aranges);
 	tap_run(what_is_cut_short_or_flipped_ends);
+	tap_run(many_units_share_a_table);
 	tap_run(looking_into_functions_finds_what_one_walk_does);
 	tap_run(what_symbols_deny_is_not_looked_for);
 	tap_run(calls_in_calls_in_calls_end);
