@@ -74,6 +74,7 @@ static int add_symbol(struct elf_file *f, const struct elf_input *in, const stru
 	if (!is_code(sym, section) ||
 	    is_mapping_symbol(in->head.e_machine, f->names.at + symbol.name))
 		return 0;
+	f->has_locals |= symbol.binding == SYMBOL_LOCAL;
 	/* The lowest bit tells Thumb from ARM code. */
 	uint64_t start = in->head.e_machine == EM_ARM ? sym->st_value & ~(uint64_t)1
 						      : sym->st_value;

@@ -28,6 +28,7 @@ struct elf_file {
 	VEC(struct elf_segment) segments;
 	struct build_id build_id;
 	bool has_symtab; /* not only the exported functions of .dynsym */
+	bool has_locals; /* functions, too, that one file of the source has for itself */
 };
 
 /*

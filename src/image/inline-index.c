@@ -11,6 +11,11 @@
 /* No compiler nests so deeply; what does was made to. */
 #define MAX_DEPTH 2048
 
+struct level {
+	uint32_t owner; /* node; INLINE_NONE */
+	bool in_function;
+};
+
 struct walk {
 	struct inline_index *index;
 	struct cover *cover; /* of what is found */
@@ -20,12 +25,14 @@ struct walk {
 	uint64_t from;        /* in .debug_info */
 	bool whole;           /* nothing is left for later */
 	struct dwarf_ranges ranges;
-	VEC(uint32_t) owners; /* by depth: the node in which DIEs lie */
+	VEC(struct level) levels; /* by depth: in what DIEs lie */
+	const uint8_t *sibling;   /* of the function at hand; NULL: it does not tell */
 };
 
 /* Of a function's DIE. */
 struct attributes {
-	struct dwarf_value low_pc, high_pc, ranges, call_file, call_line, call_column, origin;
+	struct dwarf_value low_pc, high_pc, ranges, call_file, call_line, call_column, origin,
+		sibling;
 };
 
 static bool is_function(uint16_t tag)
@@ -33,8 +40,8 @@ static bool is_function(uint16_t tag)
 	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
 }
 
-/* In what there may be functions. */
-static bool may_hold_functions(const struct walk *w, uint16_t tag)
+/* In what there may be functions. Those of a type in a function stand with it. */
+static bool may_hold_functions(const struct walk *w, uint16_t tag, bool in_function)
 {
 	switch (tag) {
 	case DW_TAG_compile_unit:
@@ -52,7 +59,7 @@ static bool may_hold_functions(const struct walk *w, uint16_t tag)
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_interface_type:
-		return !w->unit->has_plain_types;
+		return in_function || !w->unit->has_plain_types;
 	default:
 		return false;
 	}
@@ -75,6 +82,8 @@ static struct dwarf_value *wanted(struct attributes *a, uint16_t name)
 		return &a->call_column;
 	case DW_AT_abstract_origin:
 		return &a->origin;
+	case DW_AT_sibling:
+		return &a->sibling;
 	default:
 		return NULL;
 	}
@@ -86,7 +95,7 @@ static void read_attributes(struct walk *w, const struct dwarf_abbrev *abbrev, s
 	const struct dwarf_encoding *e = &w->unit->encoding;
 
 	/* Of each what says that it is not there: to clear all takes as long as to read them. */
-	a->low_pc.form = a->high_pc.form = a->ranges.form = a->origin.form = 0;
+	a->low_pc.form = a->high_pc.form = a->ranges.form = a->origin.form = a->sibling.form = 0;
 	a->call_file.form = a->call_line.form = a->call_column.form = 0;
 	for (uint32_t i = 0; i < abbrev->count && !w->at.failed; i++) {
 		struct dwarf_value *to = wanted(a, attrs[i].name);
@@ -132,6 +141,58 @@ static uint64_t named_by(const struct walk *w, const struct dwarf_abbrev *abbrev
 	return origin;
 }
 
+static uint64_t offset_of(const struct walk *w, const uint8_t *at)
+{
+	return w->from + (uint64_t)(at - w->start);
+}
+
+/* The place of a sibling. Forward alone, so that nothing is walked over twice; else NULL. */
+static const uint8_t *forward(const struct walk *w, uint64_t offset)
+{
+	if (offset <= offset_of(w, w->at.at) || offset >= offset_of(w, w->at.end))
+		return NULL;
+	return w->start + (offset - w->from);
+}
+
+/* That of a function, whose attributes were read. */
+static const uint8_t *told_sibling(const struct walk *w, const struct dwarf_value *v)
+{
+	switch (v->form) {
+	case DW_FORM_ref1:
+	case DW_FORM_ref2:
+	case DW_FORM_ref4:
+	case DW_FORM_ref8:
+	case DW_FORM_ref_udata:
+		return v->number < UINT32_MAX ? forward(w, w->unit->offset + v->number) : NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* That of what is not looked at, where it stands in a place that is known. */
+static const uint8_t *fixed_sibling(const struct walk *w, const struct dwarf_abbrev *abbrev)
+{
+	struct dwarf_cursor c = w->at;
+	uint64_t offset;
+
+	if (abbrev->sibling < 0 || !cursor_take(&c, (uint64_t)abbrev->sibling))
+		return NULL;
+	switch (abbrev->sibling_size) {
+	case 1:
+		offset = cursor_u8(&c);
+		break;
+	case 2:
+		offset = cursor_u16(&c);
+		break;
+	case 4:
+		offset = cursor_u32(&c);
+		break;
+	default:
+		return NULL;
+	}
+	return c.failed ? NULL : forward(w, w->unit->offset + offset);
+}
+
 /* Adds a function. Its number, or INLINE_NONE: there is nothing to say of it. -ENOMEM. */
 static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die,
 			    uint32_t owner, uint32_t depth)
@@ -140,6 +201,7 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 	struct attributes a;
 
 	read_attributes(w, abbrev, &a);
+	w->sibling = abbrev->has_children ? told_sibling(w, &a.sibling) : NULL;
 	w->ranges.list.count = 0;
 	if (!w->at.failed && (a.low_pc.form || a.ranges.form) &&
 	    dwarf_ranges_read(&w->ranges, w->unit, &a.low_pc, &a.high_pc, &a.ranges) < 0)
@@ -162,39 +224,6 @@ static int64_t add_function(struct walk *w, const struct dwarf_abbrev *abbrev, u
 	return number;
 }
 
-static uint64_t offset_of(const struct walk *w, const uint8_t *at)
-{
-	return w->from + (uint64_t)(at - w->start);
-}
-
-/* Where the next sibling is, if the DIE tells; else NULL. */
-static const uint8_t *sibling_of(const struct walk *w, const struct dwarf_abbrev *abbrev)
-{
-	struct dwarf_cursor c = w->at;
-	uint64_t offset;
-
-	if (abbrev->sibling < 0 || !cursor_take(&c, (uint64_t)abbrev->sibling))
-		return NULL;
-	offset = w->unit->offset;
-	switch (abbrev->sibling_size) {
-	case 1:
-		offset += cursor_u8(&c);
-		break;
-	case 2:
-		offset += cursor_u16(&c);
-		break;
-	case 4:
-		offset += cursor_u32(&c);
-		break;
-	default:
-		return NULL;
-	}
-	/* Forward alone: nothing is walked over twice. */
-	if (c.failed || offset <= offset_of(w, w->at.at) || offset >= offset_of(w, w->at.end))
-		return NULL;
-	return w->start + (offset - w->from);
-}
-
 /*
  * What lies in a function is left for when it is asked for. false: it must be walked over now. Each
  * walk ends where it is said to, so whatever siblings say, no DIE is met in two of them.
@@ -210,33 +239,40 @@ static bool leave(struct walk *w, uint32_t number, const uint8_t *sibling)
 	return true;
 }
 
-/* One DIE; pushes what its children lie in. 0, or -ENOMEM. */
-static int visit(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die)
+static int enter(struct walk *w, uint32_t owner, bool in_function)
 {
-	uint32_t depth = (uint32_t)w->owners.count;
-	uint32_t owner = depth ? w->owners.at[depth - 1] : INLINE_NONE;
-	const uint8_t *sibling = abbrev->has_children ? sibling_of(w, abbrev) : NULL;
+	struct level *level = vec_push(&w->levels);
 
-	if (is_function(abbrev->tag)) {
-		int64_t r = add_function(w, abbrev, die, owner, depth);
-		if (r < 0)
-			return (int)r;
-		owner = (uint32_t)r;
-		if (sibling && leave(w, owner, sibling))
-			return 0;
-	} else if (sibling && !may_hold_functions(w, abbrev->tag)) {
-		w->at.at = sibling;
-		return 0;
-	} else {
-		dwarf_abbrev_skip(w->unit->abbrevs, abbrev, &w->at, &w->unit->encoding);
-	}
-	if (!abbrev->has_children)
-		return 0;
-	uint32_t *level = vec_push(&w->owners);
 	if (!level)
 		return -ENOMEM;
-	*level = owner;
+	*level = (struct level){ owner, in_function };
 	return 0;
+}
+
+/* One DIE; what has children is entered, or passed over. 0, or -ENOMEM. */
+static int visit(struct walk *w, const struct dwarf_abbrev *abbrev, uint64_t die)
+{
+	uint32_t depth = (uint32_t)w->levels.count;
+	struct level in = depth ? w->levels.at[depth - 1] : (struct level){ INLINE_NONE, false };
+
+	if (is_function(abbrev->tag)) {
+		int64_t r = add_function(w, abbrev, die, in.owner, depth);
+		if (r < 0)
+			return (int)r;
+		in = (struct level){ (uint32_t)r, true };
+		if (w->sibling && leave(w, in.owner, w->sibling))
+			return 0;
+	} else {
+		const uint8_t *sibling = NULL;
+		if (abbrev->has_children && !may_hold_functions(w, abbrev->tag, in.in_function))
+			sibling = fixed_sibling(w, abbrev);
+		if (sibling) {
+			w->at.at = sibling;
+			return 0;
+		}
+		dwarf_abbrev_skip(w->unit->abbrevs, abbrev, &w->at, &w->unit->encoding);
+	}
+	return abbrev->has_children ? enter(w, in.owner, in.in_function) : 0;
 }
 
 static int walk_dies(struct walk *w)
@@ -247,15 +283,15 @@ static int walk_dies(struct walk *w)
 		uint64_t die = offset_of(w, w->at.at);
 		uint64_t code = cursor_uleb(&w->at);
 		if (!code) {
-			if (w->owners.count)
-				w->owners.count--;
+			if (w->levels.count)
+				w->levels.count--;
 			continue;
 		}
 		const struct dwarf_abbrev *abbrev = dwarf_abbrevs_find(w->unit->abbrevs, code);
 		if (!abbrev)
 			break;
 		r = visit(w, abbrev, die);
-	} while (r == 0 && w->owners.count && w->owners.count < MAX_DEPTH && !w->at.failed);
+	} while (r == 0 && w->levels.count && w->levels.count < MAX_DEPTH && !w->at.failed);
 	return r;
 }
 
@@ -267,12 +303,8 @@ static int walk(struct walk *w, struct inline_scratch *scratch, struct cover *co
 	w->start = w->at.at;
 	w->cover = cover;
 	cover->ranges = scratch->ranges;
-	if (owner != INLINE_NONE) {
-		uint32_t *level = vec_push(&w->owners);
-		r = level ? 0 : -ENOMEM;
-		if (level)
-			*level = owner;
-	}
+	if (owner != INLINE_NONE)
+		r = enter(w, owner, true);
 	if (r == 0 && !w->at.failed)
 		r = walk_dies(w);
 	if (r == 0 && !cover_seal(cover))
@@ -281,7 +313,7 @@ static int walk(struct walk *w, struct inline_scratch *scratch, struct cover *co
 	scratch->ranges.count = 0;
 	cover->ranges = (struct cover_ranges){ 0 };
 	dwarf_ranges_done(&w->ranges);
-	vec_done(&w->owners);
+	vec_done(&w->levels);
 	return r;
 }
 

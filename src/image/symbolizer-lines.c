@@ -153,7 +153,7 @@ static int find_sources(struct source_lines *lines, struct tally_symbolizer *s,
 	/* Symbol tables know how a function is called; DWARF may know but part of its name. */
 	lines->places.without_outermost = frame->function != NULL;
 	lines->places.no_function = !frame->function &&
-				    s->modules.at[frame->module_id]->function_count;
+				    s->modules.at[frame->module_id]->file.has_locals;
 	if (r == 0 && debug)
 		r = debug_info_find(debug, frame->module_address, &lines->places);
 	if (r == 0 && !lines->places.list.count && !vec_push(&lines->places.list))

@@ -76,6 +76,40 @@ int main(int argc, char **argv)
 }
 """
 
+# Functions that the compilers describe within others: of local classes, lambdas, and GNU C's.
+WITHIN = r"""
+volatile unsigned sink;
+static inline unsigned spin(unsigned n) { for (unsigned i = 0; i < n; i++) sink = sink + i; return sink; }
+template <class F> __attribute__((noinline)) static unsigned call(F f, unsigned n) { return f(n) + f(n + 1); }
+__attribute__((noinline)) static unsigned outer(unsigned n)
+{
+	struct Local {
+		unsigned base;
+		static __attribute__((noinline)) unsigned fixed(unsigned z) { return spin(z) * 2; }
+		__attribute__((noinline)) unsigned method(unsigned z) { return spin(z + base) * 3; }
+	};
+	struct Local local = { n };
+	auto lambda = [&](unsigned z) __attribute__((noinline)) { return spin(z ^ n) * 5; };
+	return Local::fixed(n) + local.method(n) + lambda(n) + call([=](unsigned z) { return spin(z + n) * 7; }, n);
+}
+int main(int argc, char **argv) { return (int)outer((unsigned)argc * 3) & 1; }
+"""
+
+WITHIN_C = r"""
+volatile unsigned sink;
+static inline unsigned spin(unsigned n) { for (unsigned i = 0; i < n; i++) sink = sink + i; return sink; }
+__attribute__((noinline)) static unsigned outer(unsigned n)
+{
+	__attribute__((noinline)) unsigned inner(unsigned z)
+	{
+		__attribute__((noinline)) unsigned innermost(unsigned y) { return spin(y + n) * 3; }
+		return spin(z ^ n) + innermost(z);
+	}
+	return inner(n) + inner(n + 1);
+}
+int main(int argc, char **argv) { return (int)outer((unsigned)argc * 3) & 1; }
+"""
+
 RUST = r"""
 use std::collections::HashMap;
 fn main() {
@@ -188,11 +222,11 @@ def compare(path, debug=None):
     return differ
 
 
-def build(folder, compiler, *flags, name="prog"):
+def build(folder, compiler, *flags, name="prog", text=CPP):
     need(compiler)
-    source = os.path.join(folder, "prog.cc")
+    source = os.path.join(folder, "prog.c" if compiler in ("gcc", "clang") else "prog.cc")
     with open(source, "w") as f:
-        f.write(CPP)
+        f.write(text)
     path = os.path.join(folder, name)
     done = run(compiler, "-O2", "-g", *flags, source, "-o", path, timeout=120, cwd=folder)
     same(done.returncode, 0, f"the status of {compiler} {flags}: {done.stderr[:500]}")
@@ -209,6 +243,29 @@ def every_version_of_dwarf_by_two_compilers():
                 differ = compare(build(folder, compiler, f"-gdwarf-{version}", *strict))
                 # DWARF 5 of clang finds range lists by an index; of strict DWARF 2 addr2line misses some places.
                 assert differ == 0 or (compiler, version) in (("clang++", 5), ("g++", 2)), (compiler, version, differ)
+
+
+@test
+def functions_within_functions():
+    """Also where the symbol table tells of none of them."""
+    with scratch() as folder:
+        for link in ([], ["-Wl,-x"]):
+            for level in ("-O0", "-O1", "-O2"):
+                for compiler, text in (("g++", WITHIN), ("clang++", WITHIN), ("gcc", WITHIN_C)):
+                    path = build(folder, compiler, level, *link, text=text)
+                    few = addresses(path)
+                    mine, theirs = ours(path, few), llvm(path, few)
+                    names = symbols(path)
+                    for address in few:
+                        a, b = mine[address], theirs[address]
+                        what = f"{compiler} {level} {link} {address:#x}"
+                        if not a[0][1].endswith(("prog.cc", "prog.c")):
+                            continue  # what the linker brought
+                        same([x[1:] for x in a], [x[1:] for x in b], f"{what}: the lines")
+                        same([x[0] for x in a[:-1]], [x[0] for x in b[:-1]], f"{what}: the inlined functions")
+                        assert are_one(names, a[-1][0], b[-1][0]), f"{what}: {a[-1][0]} is not {b[-1][0]}"
+                    known = {x[0] for a in mine.values() for x in a}
+                    assert any("spin" in name for name in known) and len(known) > 4, known
 
 
 @test
