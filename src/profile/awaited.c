@@ -64,18 +64,17 @@ int awaited_give(struct awaited *a, int32_t tid, uint64_t cookie, awaited_fn *ca
 	return r < 0 ? r : 0;
 }
 
-int awaited_give_oldest(struct awaited *a, awaited_fn *call, void *arg)
-{
-	return a->list.count ? awaited_give(a, a->list.at->tid, a->list.at->cookie, call, arg) : 0;
-}
-
 int awaited_give_all(struct awaited *a, awaited_fn *call, void *arg)
 {
 	int r = 0;
 
-	while (a->list.count && r == 0)
-		r = awaited_give_oldest(a, call, arg);
-	return r;
+	vec_each (&a->list, s) {
+		if (r >= 0)
+			r = call(&s->item, arg);
+		drop(s);
+	}
+	a->list.count = 0;
+	return r < 0 ? r : 0;
 }
 
 void awaited_done(struct awaited *a)

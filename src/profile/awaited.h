@@ -31,11 +31,10 @@ bool awaited_cookie(const struct tally_record *rec, uint64_t *cookie);
 /* Keeps a copy. -ENOMEM. */
 int awaited_add(struct awaited *a, const struct tally_reader_record *item, int32_t tid,
 		uint64_t cookie);
-/* Whether so many wait that the oldest has to go without. */
+/* Whether so many wait that they have to go without. */
 bool awaited_is_full(const struct awaited *a);
-/* Gives those of a thread and cookie; the oldest; all. Answers what `call` did, or 0. */
+/* Gives those of a thread and cookie; all. Answers what `call` did, or 0. */
 int awaited_give(struct awaited *a, int32_t tid, uint64_t cookie, awaited_fn *call, void *arg);
-int awaited_give_oldest(struct awaited *a, awaited_fn *call, void *arg);
 int awaited_give_all(struct awaited *a, awaited_fn *call, void *arg);
 void awaited_done(struct awaited *a);
 

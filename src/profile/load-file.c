@@ -251,8 +251,9 @@ static int push_or_wait(struct file *f, const struct tally_reader_record *item,
 		f->first = rec->id.time;
 		set_times(f);
 	}
-	int r = awaited_is_full(&f->awaited) ? awaited_give_oldest(&f->awaited, push_awaited, f)
-					     : 0;
+	int r = 0;
+	if (awaited_is_full(&f->awaited))
+		r = awaited_give_all(&f->awaited, push_awaited, f);
 	return r < 0 ? r : awaited_add(&f->awaited, item, rec->id.tid, cookie);
 }
 
