@@ -38,6 +38,13 @@ bool file_is_mapped_one(const struct stat *st, const struct tally_mapping *map)
 	return map->inode && st->st_ino == map->inode && (same_device || !major(st->st_dev));
 }
 
+/* On the same file system, and another one: who compiled a program anew did not change the device. */
+static bool is_replaced(const struct stat *st, const struct tally_mapping *map)
+{
+	return map->inode && st->st_ino != map->inode && major(st->st_dev) &&
+	       major(st->st_dev) == map->dev_major && minor(st->st_dev) == map->dev_minor;
+}
+
 bool file_undeleted(char path[PATH_MAX], const char *recorded)
 {
 	size_t len = strlen(recorded), end = strlen(FILE_DELETED);
@@ -48,9 +55,13 @@ bool file_undeleted(char path[PATH_MAX], const char *recorded)
 	return deleted;
 }
 
-/* Opens a file that is not of another build than recorded; with `prove`, one that is known to be the
- * mapped one. */
-static bool try_file(struct file_found *found, const char *path, bool prove,
+enum demand {
+	NOT_OTHER, /* it must not be of another build than recorded */
+	IN_PLACE,  /* nor another file in the place of the mapped one */
+	PROVEN,    /* it must be known to be the mapped one */
+};
+
+static bool try_file(struct file_found *found, const char *path, enum demand demand,
 		     const struct file_search *where)
 {
 	struct stat st;
@@ -61,14 +72,16 @@ static bool try_file(struct file_found *found, const char *path, bool prove,
 		return false;
 	struct build_id id = elf_build_id(fd);
 	bool differ = build_ids_differ(&id, &where->build_id);
-	bool proven = build_ids_match(&id, &where->build_id) ||
-		      file_is_mapped_one(&st, &where->map);
-	if (!differ && (proven || !prove)) {
+	bool same = build_ids_match(&id, &where->build_id);
+	bool proven = same || file_is_mapped_one(&st, &where->map);
+	bool replaced = !same && demand == IN_PLACE && is_replaced(&st, &where->map);
+	if (!differ && !replaced && (proven || demand < PROVEN)) {
 		found->fd = fd;
 		found->st = st;
 		snprintf(found->path, sizeof(found->path), "%s", path);
 		return true;
 	}
+	found->replaced |= replaced;
 	if (differ) {
 		found->other_build = true;
 		found->id = id;
@@ -102,7 +115,7 @@ static bool try_map_files(struct file_found *found, const struct file_search *wh
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, where->pid,
 		 map->start, map->end);
 	return read_link(link, target, where->root, name) && !strcmp(target, map->path) &&
-	       try_file(found, link, false, where);
+	       try_file(found, link, NOT_OTHER, where);
 }
 
 /*
@@ -118,7 +131,7 @@ static bool try_exe(struct file_found *found, const struct file_search *where)
 		return false;
 	file_undeleted(now, target);
 	file_undeleted(path, where->map.path);
-	return !strcmp(now, path) && try_file(found, link, true, where);
+	return !strcmp(now, path) && try_file(found, link, PROVEN, where);
 }
 
 void file_process_root(char path[PATH_MAX], const struct file_search *where)
@@ -126,13 +139,13 @@ void file_process_root(char path[PATH_MAX], const struct file_search *where)
 	snprintf(path, PATH_MAX, "%s/proc/%d/root", where->root ? where->root : "", where->pid);
 }
 
-static bool try_below(struct file_found *found, const char *folder, const char *path, bool prove,
-		      const struct file_search *where)
+static bool try_below(struct file_found *found, const char *folder, const char *path,
+		      enum demand demand, const struct file_search *where)
 {
 	char full[PATH_MAX];
 
 	return proc_path(full, sizeof(full), folder, path) == 0 &&
-	       try_file(found, full, prove, where);
+	       try_file(found, full, demand, where);
 }
 
 static bool try_process(struct file_found *found, const char *path, const struct file_search *where)
@@ -142,7 +155,7 @@ static bool try_process(struct file_found *found, const char *path, const struct
 	if (where->pid <= 0)
 		return false;
 	file_process_root(folder, where);
-	return try_below(found, folder, path, true, where) || try_map_files(found, where) ||
+	return try_below(found, folder, path, PROVEN, where) || try_map_files(found, where) ||
 	       try_exe(found, where);
 }
 
@@ -154,10 +167,10 @@ static bool try_elsewhere(struct file_found *found, const struct file_search *wh
 	if (!where->build_id.len)
 		return false;
 	if (where->cache && cache_path(path, where->cache, CACHE_PROGRAM, &where->build_id) &&
-	    try_file(found, path, true, where))
+	    try_file(found, path, PROVEN, where))
 		return true;
 	if (where->cache && cache_perf_path(path, &where->build_id, "elf") &&
-	    try_file(found, path, true, where))
+	    try_file(found, path, PROVEN, where))
 		return true;
 	int fd = where->debuginfod
 			 ? debuginfod_open(&where->build_id, DEBUGINFOD_PROGRAM, found->path)
@@ -177,8 +190,9 @@ bool file_find(struct file_found *found, const struct file_search *where)
 	if (recorded[0] != '/' || strlen(recorded) >= sizeof(path))
 		return false;
 	bool deleted = file_undeleted(path, recorded);
-	return (where->symfs && try_below(found, where->symfs, path, false, where)) ||
+	return (where->symfs && try_below(found, where->symfs, path, NOT_OTHER, where)) ||
 	       try_process(found, path, where) ||
 	       /* What took the place of a deleted file must show that it is the same. */
-	       try_file(found, path, deleted, where) || try_elsewhere(found, where);
+	       try_file(found, path, deleted ? PROVEN : IN_PLACE, where) ||
+	       try_elsewhere(found, where);
 }

@@ -30,10 +30,10 @@ struct file_search {
 
 /* What came of it. */
 struct file_found {
-	int fd; /* or negative: */
-	bool other_build, denied;
-	struct build_id id;  /* of the other build */
-	char path[PATH_MAX]; /* at which it was opened */
+	int fd;                             /* or negative: */
+	bool other_build, replaced, denied; /* replaced: by its inode, no build-ids tell */
+	struct build_id id;                 /* of the other build */
+	char path[PATH_MAX];                /* at which it was opened */
 	struct stat st;
 };
 

@@ -60,6 +60,10 @@ static void explain_not_found(struct module *m, const struct file_found *found)
 			 "the file there now is another build (build-id %s) than the recorded one "
 			 "(%s): put the recorded file back, or below --symfs",
 			 build_id_text(a, &found->id), build_id_text(b, &m->build_id));
+	else if (found->replaced)
+		snprintf(m->trouble, sizeof(m->trouble),
+			 "the file there now is not the one that was mapped (another inode, and no "
+			 "build-id tells otherwise): put the recorded file back below --symfs");
 	else if (file_undeleted(path, m->path))
 		snprintf(m->trouble, sizeof(m->trouble),
 			 "the file was deleted or replaced while it was mapped: report while the "

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Mapped files, their build-ids, and what is kept of them. */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +20,96 @@
 /* Larger files are not kept: there are few, and a copy takes long. */
 #define MAX_KEPT ((uint64_t)512 << 20)
 
+/* Of each kind: file descriptors are wanted for events, too. */
+#define MOST_HELD 128
+
+/* ---- files ---- */
+
+/* An inode is used again soon after its file is gone; the kernel tells which time it is. */
+static bool is_of_generation(int fd, uint64_t generation)
+{
+	unsigned long now = 0;
+
+	/* Of the answer, an int, the upper half stays 0. Many file systems have none. */
+	if (!generation || sys()->ioctl(fd, FS_IOC_GETVERSION, (unsigned long)&now) < 0)
+		return true;
+	return (uint32_t)now == (uint32_t)generation;
+}
+
+static bool is_mapped_one(int fd, const struct stat *st, const struct mapped_file *file,
+			  const struct tally_mapping *map)
+{
+	return file_is_mapped_one(st, map) && is_of_generation(fd, file->generation);
+}
+
+/* The mapped file: at its path, else as one of its processes sees it; then `*gone` is set. */
+static int open_mapped(const struct modules *m, const struct mapped_file *file, struct stat *st,
+		       bool *gone)
+{
+	const char *path = strings_get(&m->paths, file->path);
+	const int32_t pids[] = { file->last_pid, file->pid };
+	struct file_search where = {
+		.root = m->root,
+		.map = {
+			.start = file->start,
+			.end = file->end,
+			.path = path,
+			.inode = file->inode,
+			.dev_major = file->dev_major,
+			.dev_minor = file->dev_minor,
+		},
+	};
+	struct file_found found;
+	int fd = file_open_regular(path, st);
+
+	*gone = false;
+	if (fd >= 0 && is_mapped_one(fd, st, file, &where.map))
+		return fd;
+	if (fd >= 0)
+		sys()->close(fd);
+	*gone = true;
+	for (size_t i = 0; i < 2; i++) {
+		where.pid = pids[i];
+		if (!file_find(&found, &where))
+			continue;
+		*st = found.st;
+		if (is_mapped_one(found.fd, st, file, &where.map))
+			return found.fd;
+		sys()->close(found.fd);
+	}
+	return -ENOENT;
+}
+
+/*
+ * While it is sure to be the one. Held is what is not at its path here, and what was mapped while we
+ * record, as a program that was just built may soon be built again; not what runs since long ago.
+ */
+static void look_at(struct modules *m, struct mapped_file *file)
+{
+	struct stat st;
+	bool gone;
+	int fd = open_mapped(m, file, &st, &gone);
+
+	if (fd < 0)
+		return;
+	file->id = elf_build_id(fd);
+	bool is_dump = maps_is_jitdump(strings_get(&m->paths, file->path));
+	uint32_t *held = gone || is_dump ? &m->held_gone : &m->held_new;
+	if ((gone || is_dump || file->generation) && *held < MOST_HELD) {
+		file->fd = fd;
+		++*held;
+	} else {
+		sys()->close(fd);
+	}
+}
+
 /* ---- while recording ---- */
 
 static struct mapped_file *find_file(struct modules *m, uint32_t path,
 				     const struct tally_record_mmap *map)
 {
-	const uint64_t key[] = { path, map->ino, (uint64_t)map->maj << 32 | map->min };
+	const uint64_t key[] = { path, map->ino, (uint64_t)map->maj << 32 | map->min,
+				 map->ino_generation };
 	uint32_t *index = map64_at(&m->file_of, hash_bytes(key, sizeof(key)));
 
 	if (!index)
@@ -42,8 +128,10 @@ static struct mapped_file *find_file(struct modules *m, uint32_t path,
 		.path = path,
 		.pid = map->pid,
 		.inode = map->ino,
+		.generation = map->ino_generation,
 		.dev_major = map->maj,
 		.dev_minor = map->min,
+		.fd = -1,
 	};
 	return file;
 }
@@ -58,6 +146,9 @@ static int see_file(struct modules *m, const struct tally_record_mmap *map)
 	file->last_pid = map->pid;
 	file->start = map->addr;
 	file->end = map->addr + map->len;
+	if (!file->looked_at)
+		look_at(m, file);
+	file->looked_at = true;
 	uint32_t number = (uint32_t)(file - m->files.at);
 	uint32_t *user = map64_at(&m->user_of, (uint64_t)number << 32 | (uint32_t)map->pid);
 	if (!user || *user)
@@ -105,46 +196,8 @@ int modules_see(struct modules *m, const struct tally_record *rec)
 struct keeper {
 	const struct modules *m;
 	struct tally_writer *writer;
-	const char *root, *cache;
+	const char *cache;
 };
-
-/* The mapped file: at its path, else as one of its processes sees it; then `*gone` is set. */
-static int open_mapped(const struct keeper *k, const struct mapped_file *file, struct stat *st,
-		       bool *gone)
-{
-	const char *path = strings_get(&k->m->paths, file->path);
-	const int32_t pids[] = { file->last_pid, file->pid };
-	struct file_search where = {
-		.root = k->root,
-		.map = {
-			.start = file->start,
-			.end = file->end,
-			.path = path,
-			.inode = file->inode,
-			.dev_major = file->dev_major,
-			.dev_minor = file->dev_minor,
-		},
-	};
-	struct file_found found;
-	int fd = file_open_regular(path, st);
-
-	*gone = false;
-	if (fd >= 0 && file_is_mapped_one(st, &where.map))
-		return fd;
-	if (fd >= 0)
-		sys()->close(fd);
-	*gone = true;
-	for (size_t i = 0; i < 2; i++) {
-		where.pid = pids[i];
-		if (!file_find(&found, &where))
-			continue;
-		*st = found.st;
-		if (file_is_mapped_one(st, &where.map))
-			return found.fd;
-		sys()->close(found.fd);
-	}
-	return -ENOENT;
-}
 
 /* The processes that have no other file of that path: an id for more would be wrong for some. */
 static int tell_users(const struct keeper *k, uint32_t number, const struct build_id *id)
@@ -180,35 +233,59 @@ static void keep(const struct keeper *k, enum cache_kind kind, const struct buil
 		cache_keep(k->cache, kind, id, fd, len);
 }
 
+static bool is_at_its_path(const struct modules *m, const struct mapped_file *file)
+{
+	struct stat st;
+	bool gone = true;
+	int fd = open_mapped(m, file, &st, &gone);
+
+	if (fd >= 0)
+		sys()->close(fd);
+	return !gone && fd >= 0;
+}
+
+/* The file for being kept; negative: it need not be, or is gone. A jitdump may go with its folder. */
+static int open_for_keeping(const struct keeper *k, const struct mapped_file *file, bool is_dump,
+			    struct stat *st)
+{
+	bool gone = true;
+
+	if (!is_dump && is_at_its_path(k->m, file))
+		return -ENOENT;
+	if (file->fd >= 0)
+		return fstat(file->fd, st) == 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -errno;
+	int fd = open_mapped(k->m, file, st, &gone);
+	struct build_id id = fd >= 0 ? elf_build_id(fd) : (struct build_id){ 0 };
+	if (fd >= 0 && !is_dump && !build_ids_match(&id, &file->id)) {
+		sys()->close(fd);
+		return -ENOENT;
+	}
+	return fd;
+}
+
 static int write_file(const struct keeper *k, uint32_t number)
 {
 	const struct mapped_file *file = &k->m->files.at[number];
-	const char *path = strings_get(&k->m->paths, file->path);
-	enum cache_kind kind = CACHE_PROGRAM;
+	bool is_dump = maps_is_jitdump(strings_get(&k->m->paths, file->path));
+	struct build_id id = file->id;
 	struct stat st;
-	bool gone;
-	int fd = open_mapped(k, file, &st, &gone), r = 0;
+	int fd = open_for_keeping(k, file, is_dump, &st);
+	uint64_t size = fd >= 0 ? (uint64_t)st.st_size : 0;
 
-	if (fd < 0)
-		return 0;
-	struct build_id id = elf_build_id(fd);
-	uint64_t size = (uint64_t)st.st_size;
-	/* A jitdump has no build-id, and may go with the folder that it is in. */
-	if (maps_is_jitdump(path) && size <= MAX_KEPT && cache_content_id(&id, fd, size)) {
-		kind = CACHE_CODE;
-		gone = true;
-	}
-	if (id.len)
-		r = tell_users(k, number, &id);
-	if (id.len && gone)
-		keep(k, kind, &id, fd, size);
-	sys()->close(fd);
+	/* It has no build-id of its own. */
+	if (is_dump && (fd < 0 || size > MAX_KEPT || !cache_content_id(&id, fd, size)))
+		id.len = 0;
+	int r = id.len ? tell_users(k, number, &id) : 0;
+	if (id.len && fd >= 0)
+		keep(k, is_dump ? CACHE_CODE : CACHE_PROGRAM, &id, fd, size);
+	if (fd >= 0)
+		sys()->close(fd);
 	return r;
 }
 
 static int write_perf_map(const struct keeper *k, int32_t pid)
 {
-	const struct file_search where = { .root = k->root, .pid = pid };
+	const struct file_search where = { .root = k->m->root, .pid = pid };
 	char path[64];
 	struct build_id id;
 	struct stat st;
@@ -243,10 +320,9 @@ static int write_vdso(const struct keeper *k)
 	return r;
 }
 
-int modules_write(const struct modules *m, struct tally_writer *writer, const char *root,
-		  const char *cache)
+int modules_write(const struct modules *m, struct tally_writer *writer, const char *cache)
 {
-	const struct keeper k = { m, writer, root, cache };
+	const struct keeper k = { m, writer, cache };
 	int r = m->vdso ? write_vdso(&k) : 0;
 
 	for (uint32_t i = 0; i < m->files.count && r == 0; i++)
@@ -258,6 +334,9 @@ int modules_write(const struct modules *m, struct tally_writer *writer, const ch
 
 void modules_done(struct modules *m)
 {
+	vec_each (&m->files, file)
+		if (file->fd >= 0)
+			sys()->close(file->fd);
 	strings_done(&m->paths);
 	vec_done(&m->files);
 	vec_done(&m->users);

@@ -105,6 +105,7 @@ int tally_recorder_open(struct tally_recorder **out, struct tally_events *events
 		.maps = &r->unwinding.maps,
 	};
 	tallier_init(&r->seen, r->synth.layout);
+	r->seen.modules.root = r->opts.root;
 	ret = recorder_open_writer(r, err);
 	if (ret == 0)
 		ret = describe_waiting(r, err);
@@ -307,7 +308,7 @@ static int add_features(struct tally_recorder *r)
 	/* What cannot be kept is missed later, if at all; the recording is as good without. */
 	if (r->cache && r->seen.kernel)
 		kernel_keep(r->opts.root, r->cache);
-	ret = modules_write(&r->seen.modules, r->writer, r->opts.root, r->cache);
+	ret = modules_write(&r->seen.modules, r->writer, r->cache);
 	if (r->cache)
 		cache_trim(r->cache);
 	return ret;

@@ -43,6 +43,18 @@ def build(folder, name, *flags):
     return path
 
 
+def other_program(folder, *flags):
+    """Of the same code at the same addresses as "spin", but by other names."""
+    build(folder, "spin", *flags)
+    with open(os.path.join(folder, "spin.c")) as f:
+        text = f.read()
+    with open(os.path.join(folder, "other.c"), "w") as f:
+        f.write(text.replace("spin_inner", "other_inner").replace("spin_outer", "other_outer"))
+    path = os.path.join(folder, "other")
+    same(run("gcc", "-O1", "-g", *flags, "-o", path, os.path.join(folder, "other.c")).returncode, 0)
+    return path
+
+
 def record(path, *words, cache=None, **more):
     env = dict(os.environ, XDG_CACHE_HOME=cache or os.path.join(os.path.dirname(path), "cache"))
     done = tally("record", "-q", "-F", "1000", "-o", path, *words, env=env, **more)
@@ -165,14 +177,7 @@ def two_containers_have_their_own_file_of_one_path():
     with scratch() as folder:
         path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
         one = build(folder, "one")
-        with open(os.path.join(folder, "spin.c")) as f:
-            text = f.read()
-        with open(os.path.join(folder, "other.c"), "w") as f:
-            # Of other code at the same addresses, but by names.
-            f.write(text.replace("spin_inner", "other_inner").replace("spin_outer", "other_outer"))
-        same(run("gcc", "-O1", "-g", "-o", os.path.join(folder, "other"), os.path.join(folder, "other.c")).returncode,
-             0)
-        with Container(one, "boxed"), Container(os.path.join(folder, "other"), "boxed"):
+        with Container(one, "boxed"), Container(other_program(folder), "boxed"):
             record(path, "-a", "--duration", "0.7", cache=cache)
         found = functions(path, "-c", "boxed", cache=cache)
         assert found.get("spin_inner", 0) > 5 and found.get("other_inner", 0) > 5, f"{found}"
@@ -228,6 +233,34 @@ def another_build_in_the_place_of_a_program_is_not_taken_for_it():
         mostly(functions(path), "[unknown]")
         done = tally("report", "-i", path)
         has(done.stdout + done.stderr, "another build")
+
+
+@test
+def a_program_that_is_replaced_while_it_is_recorded_keeps_its_names():
+    """By its build-id, from what was kept; where it has none nothing is said rather than another program's names. The
+    inode of what was removed may be that of the next file."""
+    for flags in ([], ["-Wl,--build-id=none"]):
+        for how in ("rm spin; cp other spin", "cp other new; mv new spin"):
+            with scratch() as folder:
+                path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
+                other_program(folder, *flags)
+                script = f"./spin 1 & sleep 0.5; {how}; wait"
+                record(path, "--", "sh", "-c", script, cache=cache, cwd=folder)
+                found = functions(path, "-c", "spin", cache=cache)
+                assert "other_inner" not in found, f"{flags} {how}: {found}"
+                mostly(found, "[unknown]" if flags else "spin_inner")
+                if flags:
+                    has(tally("report", "-i", path).stdout, "another inode")
+
+
+@test
+def a_container_that_ends_before_the_recording_does():
+    with scratch() as folder:
+        path, cache = os.path.join(folder, "perf.data"), os.path.join(folder, "cache")
+        prog = build(folder, "spin")
+        with Container(prog, "boxed", "1") as box:
+            record(path, "-p", box.pid, cache=cache)
+        mostly(functions(path, cache=cache), "spin_inner")
 
 
 @test

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* recorder/modules: which mapped files get a build-id, by the files that are really there. */
+#include <fcntl.h>
 #include <link.h>
+#include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -101,7 +104,7 @@ static void a_mapped_file_gets_its_build_id(void)
 	memset(&given, 0, sizeof(given));
 	check_int(modules_see(&m, &rec), 0);
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, NULL, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
 	check_int(given.calls, 1);
 	check_str(given.name, path);
 	check_int(given.id_len, want.len);
@@ -119,12 +122,12 @@ static void another_file_by_now_gets_none(void)
 	rec.mmap.ino++;
 	memset(&given, 0, sizeof(given));
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, NULL, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
 	check_int(given.calls, 0);
 	/* One path, two files: an id would be wrong for one of them. */
 	rec.mmap.ino--;
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, NULL, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
 	check_int(given.calls, 0);
 	modules_done(&m);
 }
@@ -166,7 +169,7 @@ static void what_is_no_file_is_left_out(void)
 	check_int(modules_see(&m, &rec), 0);
 	check_int(m.files.count, 2);
 	m.vdso = false; /* it has a build-id, though no file */
-	check_int(modules_write(&m, NULL, NULL, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
 	check_int(given.calls, 0);
 	modules_done(&m);
 	fakeroot_remove(&root);
@@ -215,10 +218,11 @@ static void what_is_in_a_container_is_kept(void)
 	char cache[PATH_MAX];
 	require(fakeroot_make(&root) && make_box(&root, &rec));
 	snprintf(cache, sizeof(cache), "%s/cache", root.path);
+	m.root = root.path;
 	memset(&given, 0, sizeof(given));
 
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, root.path, cache), 0);
+	check_int(modules_write(&m, NULL, cache), 0);
 	check_int(given.calls, 1);
 	check_str(given.name, "/in/box");
 	check_int(given.pid, -1);
@@ -229,6 +233,70 @@ static void what_is_in_a_container_is_kept(void)
 	fakeroot_remove(&root);
 }
 
+/* As when a container has ended by the end of the recording, or a program was built again. */
+static void what_is_gone_at_the_end_is_kept_from_when_it_was_met(void)
+{
+	for (int again = 0; again < 2; again++) {
+		struct modules m = { 0 };
+		struct tally_record rec;
+		struct fakeroot root;
+		struct stat st;
+		char cache[PATH_MAX], path[PATH_MAX], copy[PATH_MAX];
+		require(fakeroot_make(&root) && make_box(&root, &rec));
+		snprintf(cache, sizeof(cache), "%s/cache", root.path);
+		snprintf(path, sizeof(path), "%s/proc/42/root/in/box", root.path);
+		m.root = root.path;
+		memset(&given, 0, sizeof(given));
+		if (again) {
+			/* At its path here, where it is until another takes its place. */
+			rec.mmap.filename = path;
+			rec.mmap.ino_generation = 1;
+			require(stat(path, &st) == 0);
+		}
+		int file = open(path, O_RDONLY), version = 0;
+		/* Where the file system has none, any does. */
+		if (again && ioctl(file, FS_IOC_GETVERSION, &version) == 0)
+			rec.mmap.ino_generation = (uint32_t)version;
+		close(file);
+
+		check_int(modules_see(&m, &rec), 0);
+		snprintf(copy, sizeof(copy), "%s/proc/42/was", root.path);
+		require(rename(path, copy) == 0);
+		if (again)
+			fakeroot_file(&root, "/proc/42/root/in/box", "another one");
+		check_int(modules_write(&m, NULL, cache), 0);
+		check_int(given.calls, 1);
+		check_mem(given.id, an_id, 20);
+		check_kept(&root, "program/abcd010000000000000000000000000000000000",
+			   "/proc/42/was");
+		modules_done(&m);
+		fakeroot_remove(&root);
+	}
+}
+
+static void another_generation_of_an_inode_is_another_file(void)
+{
+	struct modules m = { 0 };
+	struct tally_record rec;
+	char path[PATH_MAX];
+	int version = 0;
+
+	require(own_map(&rec, path));
+	int file = open(path, O_RDONLY);
+	int r = ioctl(file, FS_IOC_GETVERSION, &version);
+	close(file);
+	if (r < 0)
+		tap_skip("inodes have no generations on this file system");
+	for (uint32_t other = 0; other < 2; other++) {
+		rec.mmap.ino_generation = (uint32_t)version + other;
+		memset(&given, 0, sizeof(given));
+		check_int(modules_see(&m, &rec), 0);
+		check_int(m.files.at[0].id.len == 0, other);
+		modules_done(&m);
+		m = (struct modules){ 0 };
+	}
+}
+
 /* What is told of one container's file must not count for another's of the same path. */
 static void files_of_one_path_are_told_apart_by_process(void)
 {
@@ -236,13 +304,14 @@ static void files_of_one_path_are_told_apart_by_process(void)
 	struct tally_record rec;
 	struct fakeroot root;
 	require(fakeroot_make(&root) && make_box(&root, &rec));
+	m.root = root.path;
 	memset(&given, 0, sizeof(given));
 
 	check_int(modules_see(&m, &rec), 0);
 	rec.mmap.pid = 43;
 	rec.mmap.ino++;
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, root.path, NULL), 0);
+	check_int(modules_write(&m, NULL, NULL), 0);
 	check_int(given.calls, 1);
 	check_int(given.pid, 42);
 	modules_done(&m);
@@ -260,12 +329,13 @@ static void what_tells_of_made_code_is_kept(void)
 	require(fakeroot_make(&root) && make_box(&root, &rec) &&
 		fakeroot_file(&root, "/proc/42/root/tmp/perf-42.map", map));
 	snprintf(cache, sizeof(cache), "%s/cache", root.path);
+	m.root = root.path;
 	memset(&given, 0, sizeof(given));
 
 	rec.mmap.filename = "//anon";
 	rec.mmap.ino = 0;
 	check_int(modules_see(&m, &rec), 0);
-	check_int(modules_write(&m, NULL, root.path, cache), 0);
+	check_int(modules_write(&m, NULL, cache), 0);
 	check_int(given.calls, 1);
 	check_str(given.name, "/tmp/perf-42.map");
 	id = build_id_from(given.id, given.id_len);
@@ -282,6 +352,8 @@ int main(void)
 	tap_run(another_file_by_now_gets_none);
 	tap_run(what_is_no_file_is_left_out);
 	tap_run(what_is_in_a_container_is_kept);
+	tap_run(what_is_gone_at_the_end_is_kept_from_when_it_was_met);
+	tap_run(another_generation_of_an_inode_is_another_file);
 	tap_run(files_of_one_path_are_told_apart_by_process);
 	tap_run(what_tells_of_made_code_is_kept);
 	return tap_end();

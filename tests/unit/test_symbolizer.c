@@ -462,6 +462,45 @@ static void replaced_file_is_not_used(void)
 	fakeroot_remove(&root);
 }
 
+/* Compiled anew since, without a build-id to tell: the inode does, on the same file system. */
+static void another_inode_is_not_used_without_a_build_id(void)
+{
+	struct tally_frame frame;
+	struct fakeroot root;
+	struct fixture f;
+	struct stat st;
+	char path[256], symfs[300];
+	require(fakeroot_make(&root) && put_library(&root, "/new.so", NULL));
+	snprintf(path, sizeof(path), "%s/new.so", root.path);
+	require(stat(path, &st) == 0);
+	struct tally_mapping map = library_mapping(path, NULL);
+	map.dev_major = major(st.st_dev);
+	map.dev_minor = minor(st.st_dev);
+
+	for (int other = 0; other < 2; other++) {
+		map.inode = st.st_ino + (unsigned)other;
+		require(open_below(&f, &root, NULL));
+		check_int(find_in_library(&f, &map, &frame), !other);
+		if (other)
+			check_has(trouble_of(&f, &frame), "another inode");
+		tear_down(&f);
+	}
+	/* On another machine its files may well be at these paths. */
+	map.dev_minor++;
+	require(open_below(&f, &root, NULL));
+	check_int(find_in_library(&f, &map, &frame), 1);
+	tear_down(&f);
+	/* Who names a folder knows what is in it. */
+	map.dev_minor--;
+	snprintf(symfs, sizeof(symfs), "/symfs%s", path);
+	require(put_library(&root, symfs, NULL));
+	snprintf(symfs, sizeof(symfs), "%s/symfs", root.path);
+	require(open_below(&f, &root, symfs));
+	check_int(find_in_library(&f, &map, &frame), 1);
+	tear_down(&f);
+	fakeroot_remove(&root);
+}
+
 static void files_that_are_no_elf(void)
 {
 	static const struct {
@@ -935,6 +974,7 @@ int main(void)
 	tap_run(deleted_files_are_found_while_the_process_lives);
 	tap_run(a_deleted_program_is_found_while_it_runs);
 	tap_run(replaced_file_is_not_used);
+	tap_run(another_inode_is_not_used_without_a_build_id);
 	tap_run(files_that_are_no_elf);
 	tap_run(nothing_is_mapped);
 	tap_run(kernel_functions_and_modules);
