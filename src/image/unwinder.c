@@ -349,15 +349,30 @@ static enum step step_by_frame_pointer(struct walk *w)
 	return STEP_DONE;
 }
 
-static int step(struct walk *w, enum step *result)
+/*
+ * Where no table tells of the place before a return address, but of that itself, a function begins
+ * there: nobody called from it. So a stack of makecontext(3) begins, and ends in libgcc's eyes.
+ */
+static int step_untold(struct walk *w, enum step *result)
+{
+	const struct unwind_rules *rules = NULL;
+	int r = w->exact ? 0 : rules_at(w, w->regs.at[w->u->arch->pc], &rules);
+
+	if (r == 0)
+		*result = rules ? STEP_OUTERMOST : step_by_frame_pointer(w);
+	return r;
+}
+
+static inline int step(struct walk *w, enum step *result)
 {
 	const struct unwind_rules *rules;
 	uint64_t pc = w->regs.at[w->u->arch->pc];
 	int r = rules_at(w, w->exact ? pc : pc - 1, &rules);
 
-	if (r == 0)
-		*result = rules ? step_by_rules(w, rules) : step_by_frame_pointer(w);
-	return r;
+	if (r < 0 || !rules)
+		return r < 0 ? r : step_untold(w, result);
+	*result = step_by_rules(w, rules);
+	return 0;
 }
 
 /* ---- the walk ---- */

@@ -328,6 +328,51 @@ def a_sample_tells_what_became_of_its_stack():
                 has(tally("script", "-i", path).stderr, "copies enough")
 
 
+CONTEXTS = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <time.h>
+#include <ucontext.h>
+static volatile unsigned long sink;
+static ucontext_t outside, inside;
+__attribute__((noinline)) static void burn(int n) { for (int i = 0; i < n; i++) sink += (unsigned long)i; }
+__attribute__((noinline)) static int deep(int d) { if (!d) { burn(100000); return 1; } return deep(d - 1) + (int)(sink & 1); }
+static void entry(void) { for (;;) { deep(10); swapcontext(&inside, &outside); } }
+int main(void)
+{
+	struct timespec t;
+	getcontext(&inside);
+	inside.uc_stack.ss_sp = malloc(65536);
+	inside.uc_stack.ss_size = 65536;
+	inside.uc_link = &outside;
+	makecontext(&inside, entry, 0);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	for (time_t end = t.tv_sec + 2; t.tv_sec < end; clock_gettime(CLOCK_MONOTONIC, &t))
+		swapcontext(&outside, &inside);
+	return 0;
+}
+"""
+
+
+@test
+def a_stack_of_makecontext_begins_where_nobody_called():
+    """libgcc ends there, too: the return address is the first of a function, and no table tells of what is before."""
+    need("gcc")
+    with scratch() as folder:
+        source, prog, path = f"{folder}/contexts.c", f"{folder}/contexts", f"{folder}/data"
+        pathlib.Path(source).write_text(CONTEXTS)
+        same(run("gcc", "-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", prog, source).returncode, 0)
+        tally("record", "-q", "-F", "499", "--call-graph", "dwarf", "-o", path, "--", prog)
+        stacks = tally("script", "-i", path, "-F", "ip,sym").stdout.split("\n\n")
+        inside = [s for s in stacks if "entry" in s]
+        assert len(inside) > 100, f"{len(inside)} of {len(stacks)} stacks"
+        begun = [s for s in inside if "start_context" in s.splitlines()[-1] or "entry" in s.splitlines()[-2]]
+        assert len(begun) >= 0.99 * len(inside), inside[0]
+        whole, all_ = map(int, re.search(r"# (\d+) of (\d+) user stacks are whole",
+                                         tally("report", "-i", path).stdout).groups())
+        assert whole >= 0.99 * all_, f"{whole} of {all_} stacks are whole"
+
+
 @test
 def perf_reads_an_unwound_recording():
     need("perf")
