@@ -142,8 +142,8 @@ static void print_cut(FILE *to, const struct tally_load_health *h)
 	uint64_t enough = profiles_stack_bytes(h->wanted_stack);
 
 	fprintf(to,
-		"#\n# %" PRIu64 " of %" PRIu64 " user stacks (%.1f %%) are cut: the copy of their "
-		"stack was too short\n",
+		"#\n# %" PRIu64 " of %" PRIu64 " user stacks (%.1f %%) are cut: they go on "
+		"behind the copy of their stack\n",
 		h->cut_chains, h->with_chain, percent(h->cut_chains, h->with_chain));
 	if (enough)
 		fprintf(to, "# (tally record --call-graph dwarf,%" PRIu64 " copies enough)\n",
@@ -153,6 +153,9 @@ static void print_cut(FILE *to, const struct tally_load_health *h)
 			"# (the longest has %" PRIu64 " bytes, a sample holds %d: --call-graph "
 			"dwarf,%d, or fp)\n",
 			h->wanted_stack, LARGEST_STACK, LARGEST_STACK);
+	if (h->cut_beyond)
+		fprintf(to, "# (%" PRIu64 " of them go on where no copy reaches: " BEYOND ")\n",
+			h->cut_beyond);
 }
 
 static void print_broken(FILE *to, const struct loaded *l)

@@ -152,4 +152,6 @@ void profiles_say_stacks(const struct tally_stacks *s, const char *command, cons
 		hint("the longest has %" PRIu64 " bytes, of which a sample holds %d: --call-graph "
 		     "dwarf,%d, or fp",
 		     s->wanted_bytes, LARGEST_STACK, LARGEST_STACK);
+	if (s->cut_beyond)
+		hint("%" PRIu64 " of them go on where no copy reaches: " BEYOND, s->cut_beyond);
 }

@@ -69,6 +69,10 @@ uint64_t profiles_stack_bytes(uint64_t wanted);
 /* The most that a sample's 16-bit size leaves for a copy of the stack, in whole words. */
 #define LARGEST_STACK 65528
 
+/* Why a longer copy may not help. */
+#define BEYOND \
+	"a signal handler on a stack of its own (sigaltstack) interrupted another stack; fp may see it"
+
 /* Of stacks that are not whole, why, and what would have made them so; of broken ones they "could not
  * be unwound", say. */
 void profiles_say_stacks(const struct tally_stacks *stacks, const char *command,

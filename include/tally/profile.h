@@ -152,6 +152,7 @@ struct tally_load_health {
 	 * would have been enough.
 	 */
 	uint64_t cut_chains, wanted_stack;
+	uint64_t cut_beyond; /* of the cut ones: as in struct tally_stacks */
 	uint64_t
 		copied_stacks; /* of the samples: from a copy of the stack, by whoever unwound it */
 };

@@ -108,6 +108,9 @@ struct tally_stacks {
 	uint64_t whole, cut, broken; /* as enum tally_unwind_end */
 	/* Bytes of the longest that was cut, where that is known: a copy of so many would do. */
 	uint64_t wanted_bytes;
+	/* Of those that were cut: no size is known that would do. What a signal handler on a stack of
+	 * its own has interrupted is in no copy. */
+	uint64_t cut_beyond;
 };
 
 /*

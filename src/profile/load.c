@@ -553,6 +553,7 @@ static int push_sample(struct tally_loader *l, const struct tally_record *rec, i
 		return r;
 	count_sample(&l->health, &whole, stack);
 	l->health.copied_stacks += end != STACK_UNKNOWN;
+	l->health.cut_beyond += end == STACK_CUT && !wanted;
 	if (wanted > l->health.wanted_stack)
 		l->health.wanted_stack = wanted;
 	return 0;

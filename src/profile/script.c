@@ -115,6 +115,7 @@ static void count_stack(struct tally_stacks *s, enum stack_end end, uint64_t wan
 {
 	s->whole += end == STACK_WHOLE;
 	s->cut += end == STACK_CUT;
+	s->cut_beyond += end == STACK_CUT && !wanted;
 	s->broken += end == STACK_BROKEN;
 	if (end == STACK_CUT && wanted > s->wanted_bytes)
 		s->wanted_bytes = wanted;

@@ -186,6 +186,17 @@ static bool was_unwound(const struct tally_record *rec)
 	       !rec->sample.stack_len;
 }
 
+/* Whether a signal handler is in the chain: what lies behind it may be on another stack. */
+static bool is_interrupted(const struct stacks *s, const struct tally_record *rec)
+{
+	uint64_t time = rec->id.has & TALLY_SAMPLE_TIME ? rec->id.time : UINT64_MAX;
+
+	for (size_t i = s->unwound_from; s->unwinder && i < s->unwound_to; i++)
+		if (tally_unwinder_is_signal(s->unwinder, rec->id.pid, time, s->chain.at[i]) > 0)
+			return true;
+	return false;
+}
+
 int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *end,
 		    uint64_t *wanted)
 {
@@ -209,7 +220,7 @@ int stacks_complete(struct stacks *s, struct tally_record *rec, enum stack_end *
 		s->unwound_from = user + 1;
 		s->unwound_to = s->chain.count;
 	}
-	if (r == 0 && *end == STACK_CUT && !*wanted)
+	if (r == 0 && *end == STACK_CUT && !*wanted && !is_interrupted(s, rec))
 		*wanted = unwinder_stack_bytes(s->maps, rec);
 	if (r == 0 && sample->branch_sample_type & TALLY_BRANCH_CALL_STACK) {
 		s->unwound_to = 0;

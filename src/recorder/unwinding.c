@@ -177,6 +177,7 @@ static void count(struct tally_stacks *s, const struct tally_unwound *how)
 		return;
 	case TALLY_UNWIND_CUT:
 		s->cut++;
+		s->cut_beyond += !how->stack_bytes;
 		if (how->stack_bytes > s->wanted_bytes)
 			s->wanted_bytes = how->stack_bytes;
 		return;

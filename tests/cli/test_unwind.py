@@ -328,6 +328,48 @@ def a_sample_tells_what_became_of_its_stack():
                 has(tally("script", "-i", path).stderr, "copies enough")
 
 
+OTHER_STACK = r"""
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) static void burn(void) { for (int i = 0; i < 3000000; i++) sink += (unsigned long)i; }
+static void handler(int sig) { (void)sig; burn(); }
+__attribute__((noinline)) static int deep(int d) { if (!d) { raise(SIGUSR1); return 1; } return deep(d - 1) + (int)(sink & 1); }
+int main(void)
+{
+	struct timespec t;
+	stack_t other = { .ss_sp = malloc(65536), .ss_size = 65536 };
+	struct sigaction action = { .sa_handler = handler, .sa_flags = SA_ONSTACK };
+	sigaltstack(&other, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	for (time_t end = t.tv_sec + 1; t.tv_sec <= end; clock_gettime(CLOCK_MONOTONIC, &t))
+		deep(5);
+	return 0;
+}
+"""
+
+
+@test
+def no_longer_copy_is_advised_where_none_reaches():
+    need("gcc")
+    with scratch() as folder:
+        source, prog, path = f"{folder}/other.c", f"{folder}/other", f"{folder}/data"
+        pathlib.Path(source).write_text(OTHER_STACK)
+        same(run("gcc", "-O2", "-g", "-o", prog, source).returncode, 0)
+        for keep in ("--no-keep-stacks", "--keep-stacks"):
+            done = tally("record", "-F", "499", "--call-graph", "dwarf", keep, "-o", path, "--", prog)
+            texts = [tally("report", "-i", path).stdout, tally("script", "-i", path).stderr]
+            if keep == "--no-keep-stacks":
+                texts.append(done.stderr)
+            for text in texts:
+                cut = int(re.search(r"(\d+) (of \d+ user stacks .* )?are cut", text).group(1))
+                beyond = int(re.search(r"(\d+) of them go on where no copy reaches", text).group(1))
+                assert 100 < beyond and beyond >= 0.95 * cut, text
+
+
 CONTEXTS = r"""
 #define _GNU_SOURCE
 #include <stdlib.h>
