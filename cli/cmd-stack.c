@@ -88,6 +88,13 @@ static int print_json_thread(const struct tally_stack_thread *t, void *arg)
 	return 0;
 }
 
+static void tell_module(const struct tally_module_info *module, void *arg)
+{
+	(void)arg;
+	fflush(stdout);
+	complain("stack", "%s: %s", module->path, module->trouble);
+}
+
 /* A positive number; 0: it is none. */
 static int32_t read_id(const char *text)
 {
@@ -121,6 +128,7 @@ static int show(const struct options *o, int32_t pid, int32_t tid)
 		.max_frames = o->max_stack > UINT32_MAX ? UINT32_MAX : (uint32_t)o->max_stack,
 		.tid = tid,
 		.symfs = o->symfs,
+		.module = tell_module,
 	};
 	int (*print)(const struct tally_stack_thread *t, void *arg) = o->json ? print_json_thread
 									      : print_thread;

@@ -26,6 +26,10 @@ struct tally_stack_opts {
 	uint32_t symbolizer_flags; /* enum tally_symbolizer_flags */
 	int32_t tid;               /* only this thread; 0: all */
 	const char *root, *symfs;  /* as in struct tally_symbolizer_opts. Borrowed. */
+	/* Called at the end for each module in which frames have no function, with why; NULL: nobody
+	 * asks. */
+	void (*module)(const struct tally_module_info *module, void *arg);
+	void *arg;
 };
 
 /* A thread. Texts and frames are borrowed for the call. */

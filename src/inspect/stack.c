@@ -100,12 +100,37 @@ static int list_threads(struct job *j, struct tally_error *err)
 	return r == 0 ? check_any(j, err) : r;
 }
 
+/* PF_KTHREAD of the kernel's linux/sched.h, which /proc/PID/stat shows among its flags. */
+#define KERNEL_THREAD 0x200000u
+
+/* What ptrace(2) refuses whoever asks. NULL: neither of these. */
+static const char *never_traced(const struct job *j)
+{
+	char path[64], line[1024], state;
+	unsigned flags;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", j->hold.pid);
+	if (proc_read_line(line, sizeof(line), j->opts.root, path) < 0)
+		return NULL;
+	/* The name may hold anything, but what follows it no parenthesis. */
+	const char *behind = strrchr(line, ')');
+	if (!behind || sscanf(behind, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+		return NULL;
+	if (flags & KERNEL_THREAD)
+		return "is a thread of the kernel, which has no stack in user mode";
+	return state == 'Z' ? "has ended, and only waits for its parent to learn of it" : NULL;
+}
+
 /* When nobody may be looked at there is nothing to tell but why. */
 static int check_refused(struct job *j, struct tally_error *err)
 {
 	vec_each (&j->hold.threads, t)
 		if (t->code != -EPERM)
 			return 0;
+	const char *never = never_traced(j);
+	if (never)
+		return error_set(err, -EPERM, TALLY_CAUSE_ARGUMENT, "process %d %s", j->hold.pid,
+				 never);
 	return error_set(
 		err, -EPERM, TALLY_CAUSE_PERMISSION,
 		"ptrace of process %d is refused: a debugger has it, or it is another "
@@ -219,6 +244,16 @@ static int tell(struct job *j, const struct held_thread *t,
 	return fn(&thread, arg);
 }
 
+static void tell_modules(const struct job *j)
+{
+	struct tally_module_info info;
+
+	for (uint32_t i = 0; j->opts.module && i < tally_symbolizer_modules(j->symbolizer); i++)
+		if (tally_symbolizer_module(j->symbolizer, i, &info) == 0 && info.trouble &&
+		    info.misses)
+			j->opts.module(&info, j->opts.arg);
+}
+
 static int tell_all(struct job *j, int (*fn)(const struct tally_stack_thread *thread, void *arg),
 		    void *arg, struct tally_error *err)
 {
@@ -226,6 +261,8 @@ static int tell_all(struct job *j, int (*fn)(const struct tally_stack_thread *th
 
 	for (size_t i = 0; i < j->hold.threads.count && r == 0; i++)
 		r = tell(j, &j->hold.threads.at[i], fn, arg, err);
+	if (r == 0)
+		tell_modules(j);
 	return r;
 }
 

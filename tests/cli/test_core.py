@@ -166,6 +166,7 @@ def another_build_is_not_taken_for_the_program():
             same([f["function"] for f in thread["frames"] if f["module"] == path and f["function"]], [],
                  "the names in another build")
             assert len(thread["frames"]) <= len(before[tid]["frames"]), thread
+        has(tally("stack", "--core", core).stderr, f"{path}: the file there now is another build")
 
 
 @test

@@ -144,6 +144,26 @@ def who_is_not_there_and_what_makes_no_sense():
 
 
 @test
+def what_can_never_be_traced_is_told():
+    ended = subprocess.Popen(["true"])
+    try:
+        status = pathlib.Path(f"/proc/{ended.pid}/status")
+        for _ in range(500):
+            if "State:\tZ" in status.read_text():
+                break
+            time.sleep(0.01)
+        done = tally("stack", "-p", ended.pid)
+        same((done.returncode, done.stdout), (1, ""), "the status and what is printed")
+        has(done.stderr, "has ended")
+    finally:
+        ended.wait()
+    kernel = [p for p in (2, 3, 4) if pathlib.Path(f"/proc/{p}/stat").exists() and
+              int(pathlib.Path(f"/proc/{p}/stat").read_text().rsplit(")", 1)[1].split()[6]) & 0x200000]
+    for pid in kernel:
+        has(tally("stack", "-p", pid).stderr, "thread of the kernel")
+
+
+@test
 def few_frames_when_few_are_asked_for():
     with Waiting() as process:
         thread = threads("-p", process.pid, "--max-stack", "2")[process.pid]
