@@ -4,7 +4,8 @@
 addr2line -f -i -C. C++ is a program of many units that is compiled here; its debugging information is as it comes from
 the compiler. That of Go and of the C library's debug package is compressed. To start a process and to inflate what is
 needed, by libdeflate, takes an eighth of addr2line's time for these two, so the target is out of reach there; without
-libdeflate, by zlib, all takes up to half as long again."""
+libdeflate, by zlib, all takes up to half as long again. Of Rust's, a small program, half is memory that the kernel makes
+ready, demangling and printing; and LLVM does not say where a function ends among the DIEs, so all are walked over."""
 import os
 import pathlib
 import random
