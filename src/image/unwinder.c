@@ -320,6 +320,17 @@ static bool is_code(struct walk *w, uint64_t address)
 	return maps_locate(w->u->maps, w->start->pid, w->start->time, address) > 0;
 }
 
+/* Whether tables tell of a place, so that what its frame has in a register may be anything. */
+static bool is_told(struct walk *w, uint64_t address)
+{
+	const struct unwind_rules *rules = NULL;
+	uint32_t mapping = w->mapping;
+	bool told = rules_at(w, address, &rules) == 0 && rules;
+
+	w->mapping = mapping;
+	return told;
+}
+
 /*
  * Where no table tells of the place: as code that keeps a frame pointer, of which the psABI says
  * that it is 0 in the outermost frame.
@@ -339,7 +350,7 @@ static enum step step_by_frame_pointer(struct walk *w)
 	if (!unwind_load(&w->memory, fp, &next) || !unwind_load(&w->memory, fp + 8, &pc))
 		return STEP_UNREADABLE;
 	pc = without_signature(arch, pc);
-	if ((next && next <= fp) || !pc || !is_code(w, pc))
+	if (!pc || !is_code(w, pc) || (next && next <= fp && !is_told(w, pc - 1)))
 		return STEP_NO_RULES;
 	regs->known = 0;
 	set_value(regs, arch->fp, next, true);

@@ -363,6 +363,10 @@ static void x86_frame_pointers_lead_on_without_tables(void)
 	word(0x20, STACK + 0x10);
 	check_int(walk(4096), 0);
 	CHECK(TALLY_UNWIND_BROKEN, 0x10010);
+	/* But a caller of which tables tell may have anything in that register. */
+	word(0x28, CODE + 0x90);
+	check_int(walk(4096), 0);
+	CHECK(TALLY_UNWIND_WHOLE, 0x10010, CODE + 0x90);
 	word(0x20, STACK + 0x60);
 	word(0x28, 0x999999);
 	check_int(walk(4096), 0);
