@@ -186,7 +186,7 @@ struct sequence {
 	uint32_t at, program;
 	uint32_t left; /* rows up to the next mark */
 	bool open;
-	bool odd; /* its rows are to be kept */
+	bool odd; /* each row is to have a mark */
 };
 
 /* false: its address is none that a code model reaches. */
@@ -248,44 +248,36 @@ static struct line_row row_of(const struct state *s, uint32_t at)
 	};
 }
 
-static int compare_rows(const void *a, const void *b)
+static int compare_marks(const void *a, const void *b)
 {
-	const struct line_row *x = a, *y = b;
+	const struct line_mark *x = a, *y = b;
 
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Of rows with one address the last holds: what came before it has no code. */
-static bool keep_row(struct line_table *t, size_t first, const struct line_row *row)
-{
-	struct line_row *last = t->rows.count > first ? &t->rows.at[t->rows.count - 1] : NULL;
-	bool same = last && last->at == row->at;
-
-	if (!same && !vec_reserve(&t->rows, 1))
-		return false;
-	if (!same)
-		last = &t->rows.at[t->rows.count++];
-	*last = *row;
-	return true;
-}
-
-/* Of a sequence whose rows go back, which the manual forbids, or lie far apart in the program. */
-static bool keep_rows(struct line_table *t, const struct sequence *q)
+/*
+ * Of a sequence whose rows go back, which the manual forbids, or lie far apart in the program: each
+ * row has a mark. Of rows with one address the last holds: what came before it has no code.
+ */
+static bool mark_all(struct line_table *t, const struct sequence *q)
 {
 	struct program p = program_at(t, q->begins);
 	struct state s = first_state;
-	size_t first = t->rows.count;
+	struct sequence each = *q;
 	enum event event;
 	uint32_t at;
 
+	t->marks.count = q->first;
 	while ((event = run(&p, &s)) == A_ROW || event == A_FILE) {
 		if (event != A_ROW || !row_at(&s, q->start, &at))
 			continue;
-		const struct line_row row = row_of(&s, at);
-		if (!keep_row(t, first, &row))
+		t->marks.count -= t->marks.count > q->first && at == each.at;
+		each.at = at;
+		if (!keep_mark(t, &each, &s))
 			return false;
 	}
-	qsort(t->rows.at + first, t->rows.count - first, sizeof(*t->rows.at), compare_rows);
+	qsort(t->marks.at + q->first, t->marks.count - q->first, sizeof(*t->marks.at),
+	      compare_marks);
 	return true;
 }
 
@@ -295,19 +287,14 @@ static bool end_sequence(struct line_table *t, struct sequence *q, const struct 
 {
 	struct line_sequence sequence = { .low = q->start, .high = end, .first = q->first };
 
-	sequence.count = t->marks.count - q->first;
 	if (!q->open || !q->start || end <= q->start || end - q->start > UINT32_MAX) {
 		t->marks.count = q->first;
 		return true;
 	}
-	if (q->odd || offset_of(p) - q->program > MOST_GAP) {
-		sequence.is_kept = true;
-		sequence.first = t->rows.count;
-		t->marks.count = q->first;
-		if (!keep_rows(t, q))
-			return false;
-		sequence.count = t->rows.count - sequence.first;
-	}
+	sequence.marks_all = q->odd || offset_of(p) - q->program > MOST_GAP;
+	if (sequence.marks_all && !mark_all(t, q))
+		return false;
+	sequence.count = t->marks.count - q->first;
 	if (!vec_reserve(&t->sequences, 1))
 		return false;
 	t->sequences.at[t->sequences.count++] = sequence;
@@ -395,20 +382,9 @@ void line_table_done(struct line_table *t)
 	vec_done(&t->files);
 	vec_done(&t->sequences);
 	vec_done(&t->marks);
-	vec_done(&t->rows);
 }
 
 /* ---- look-ups ---- */
-
-static const struct line_row *find_kept(const struct line_table *t, const struct line_sequence *q,
-					uint64_t distance)
-{
-	const struct line_row *at = t->rows.at + q->first;
-
-	for (size_t n = q->count; n > 1; n -= n / 2)
-		at += at[n / 2].at <= distance ? n / 2 : 0;
-	return at;
-}
 
 static const struct line_mark *find_mark(const struct line_table *t, const struct line_sequence *q,
 					 uint64_t distance)
@@ -436,7 +412,8 @@ static struct line_row find_row(const struct line_table *t, const struct line_se
 	struct line_row row = row_of(&s, mark->at);
 	uint32_t at;
 
-	for (enum event event; (event = run(&p, &s)) == A_ROW || event == A_FILE;) {
+	for (enum event event = q->marks_all ? END_OF_PROGRAM : run(&p, &s);
+	     event == A_ROW || event == A_FILE; event = run(&p, &s)) {
 		if (event != A_ROW || !row_at(&s, q->low, &at))
 			continue;
 		if (at > distance)
@@ -461,7 +438,7 @@ bool line_table_find(const struct line_table *t, uint64_t address, struct line_r
 		return false;
 	const struct line_sequence *q = &t->sequences.at[low - 1];
 	uint64_t distance = address - q->low;
-	*row = q->is_kept ? *find_kept(t, q, distance) : find_row(t, q, distance);
+	*row = find_row(t, q, distance);
 	return true;
 }
 

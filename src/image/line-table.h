@@ -33,7 +33,7 @@ struct line_mark {
 struct line_sequence {
 	uint64_t low, high;
 	size_t first, count; /* of its marks */
-	bool is_kept; /* its rows do not rise in the program: they are kept, instead of marks */
+	bool marks_all;      /* each row: they do not rise in the program, or lie far apart there */
 };
 
 /* How a line program is encoded. */
@@ -59,7 +59,6 @@ struct line_table {
 	VEC(struct line_file) files;         /* from 0 on; before version 5 that is none */
 	VEC(struct line_sequence) sequences; /* by low, then high */
 	VEC(struct line_mark) marks;
-	VEC(struct line_row) rows;
 	struct line_header head;
 	struct dwarf_cursor program; /* in the section, which outlives it */
 };

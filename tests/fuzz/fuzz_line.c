@@ -12,22 +12,13 @@
 /* In the cost of checks lies the limit to so many. */
 #define CHECKED 256
 
-static void check_rows(const struct line_table *t, const struct line_sequence *q)
-{
-	must(q->first + q->count <= t->rows.count);
-	for (size_t i = 0; i < q->count && i < CHECKED; i++) {
-		const struct line_row *row = &t->rows.at[q->first + i];
-		must(i == 0 || row[-1].at <= row->at);
-	}
-}
-
 static void check_marks(const struct line_table *t, const struct line_sequence *q)
 {
 	must(q->first + q->count <= t->marks.count);
 	for (size_t i = 0; i < q->count && i < CHECKED; i++) {
 		const struct line_mark *mark = &t->marks.at[q->first + i];
 		must(i == 0 || mark[-1].at <= mark->at);
-		must(i > 0 || mark->at == 0);
+		must(i > 0 || q->marks_all || mark->at == 0);
 		must(mark->program <= cursor_left(&t->program));
 	}
 }
@@ -55,10 +46,7 @@ static void check_table(const struct line_table *t)
 		struct line_row row;
 		must(q->low && q->low < q->high && q->count);
 		must(i == 0 || q[-1].low <= q->low);
-		if (q->is_kept)
-			check_rows(t, q);
-		else
-			check_marks(t, q);
+		check_marks(t, q);
 		if (i + 1 == t->sequences.count || q[1].low >= q->high)
 			check_found(t, q);
 		must(i > 0 || !line_table_find(t, q->low - 1, &row));

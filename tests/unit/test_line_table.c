@@ -351,7 +351,7 @@ static void rows_are_found_from_marks_on(void)
 		read_table();
 		check_u64(table.sequences.count, 1);
 		check(table.marks.count && table.marks.count < ROWS / 16);
-		check_u64(table.rows.count, 0);
+		check(!table.sequences.at[0].marks_all);
 		check_rows(ROWS, rows[0].address, now.address + 7);
 		done();
 	}
@@ -378,7 +378,7 @@ static void rows_that_go_back_are_found(void)
 	set_address(high + 9), end_sequence(), end_table();
 	read_table();
 	check_u64(table.sequences.count, 1);
-	check(table.sequences.at[0].is_kept);
+	check(table.sequences.at[0].marks_all);
 	check_rows(ROWS, low, high + 9);
 	done();
 }
@@ -403,7 +403,7 @@ static void long_ways_are_gone_once(void)
 		u8(DW_LNS_advance_pc), uleb(3), end_sequence(), end_table();
 		read_table();
 		/* Before the first row it is never gone again. */
-		check(table.sequences.count == 1 && table.sequences.at[0].is_kept == (where > 0));
+		check(table.sequences.count == 1 && table.sequences.at[0].marks_all == (where > 0));
 		check_rows(90, rows[0].address, now.address + 3);
 		done();
 	}
