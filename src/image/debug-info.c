@@ -91,7 +91,7 @@ void debug_info_done(struct debug_info *d)
 	}
 	vec_done(&d->tables);
 	vec_done(&d->indexes);
-	inline_scratch_done(&d->scratch);
+	vec_done(&d->scratch);
 	map64_done(&d->table_at);
 	cover_done(&d->units);
 	dwarf_split_done(&d->split);

@@ -39,9 +39,9 @@ struct debug_info {
 	VEC(struct line_table *) tables;
 	struct map64 table_at; /* by offset in .debug_line: index + 1 */
 	VEC(struct inline_index *) indexes;
-	struct inline_scratch scratch;
-	struct texts texts;       /* paths put together */
-	struct debug_file opened; /* to close, with */
+	struct cover_ranges scratch; /* of the indexes */
+	struct texts texts;          /* paths put together */
+	struct debug_file opened;    /* to close, with */
 	bool has_files;
 };
 

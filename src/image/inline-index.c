@@ -157,16 +157,11 @@ static const uint8_t *forward(const struct walk *w, uint64_t offset)
 /* That of a function, whose attributes were read. */
 static const uint8_t *told_sibling(const struct walk *w, const struct dwarf_value *v)
 {
-	switch (v->form) {
-	case DW_FORM_ref1:
-	case DW_FORM_ref2:
-	case DW_FORM_ref4:
-	case DW_FORM_ref8:
-	case DW_FORM_ref_udata:
-		return v->number < UINT32_MAX ? forward(w, w->unit->offset + v->number) : NULL;
-	default:
-		return NULL;
-	}
+	struct dwarf_unit *to;
+	uint64_t die;
+
+	return dwarf_unit_reference(w->unit, v, &to, &die) && to == w->unit ? forward(w, die)
+									    : NULL;
 }
 
 /* That of what is not looked at, where it stands in a place that is known. */
@@ -296,28 +291,28 @@ static int walk_dies(struct walk *w)
 }
 
 /* Walks from `from` on, over what lies in `owner`, or with INLINE_NONE over the unit. */
-static int walk(struct walk *w, struct inline_scratch *scratch, struct cover *cover, uint32_t owner)
+static int walk(struct walk *w, struct cover_ranges *scratch, struct cover *cover, uint32_t owner)
 {
 	int r = 0;
 
 	w->start = w->at.at;
 	w->cover = cover;
-	cover->ranges = scratch->ranges;
+	cover->ranges = *scratch;
 	if (owner != INLINE_NONE)
 		r = enter(w, owner, true);
 	if (r == 0 && !w->at.failed)
 		r = walk_dies(w);
 	if (r == 0 && !cover_seal(cover))
 		r = -ENOMEM;
-	scratch->ranges = cover->ranges;
-	scratch->ranges.count = 0;
+	*scratch = cover->ranges;
+	scratch->count = 0;
 	cover->ranges = (struct cover_ranges){ 0 };
 	dwarf_ranges_done(&w->ranges);
 	vec_done(&w->levels);
 	return r;
 }
 
-static int read_unit(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch,
+static int read_unit(struct inline_index *x, struct dwarf_unit *u, struct cover_ranges *scratch,
 		     bool whole)
 {
 	struct dwarf_file *f = u->file;
@@ -330,7 +325,7 @@ static int read_unit(struct inline_index *x, struct dwarf_unit *u, struct inline
 	return r;
 }
 
-int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch)
+int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct cover_ranges *scratch)
 {
 	int r = dwarf_unit_abbrevs(u);
 
@@ -341,7 +336,7 @@ int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct inlin
 }
 
 /* Finds what lies in a node. */
-static int look_into(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch,
+static int look_into(struct inline_index *x, struct dwarf_unit *u, struct cover_ranges *scratch,
 		     uint32_t number)
 {
 	struct inline_node *node = &x->nodes.at[number];
@@ -356,7 +351,7 @@ static int look_into(struct inline_index *x, struct dwarf_unit *u, struct inline
 	return walk(&w, scratch, &x->inner.at[x->inner.count - 1], number);
 }
 
-int inline_index_find(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch,
+int inline_index_find(struct inline_index *x, struct dwarf_unit *u, struct cover_ranges *scratch,
 		      uint64_t address, bool is_function, uint32_t *node)
 {
 	uint32_t number = cover_find(&x->cover, address);
@@ -377,11 +372,6 @@ int inline_index_find(struct inline_index *x, struct dwarf_unit *u, struct inlin
 		number = inner ? cover_find(&x->inner.at[inner - 1], address) : COVER_NONE;
 	}
 	return r;
-}
-
-void inline_scratch_done(struct inline_scratch *scratch)
-{
-	vec_done(&scratch->ranges);
 }
 
 void inline_index_done(struct inline_index *x)

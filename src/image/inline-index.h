@@ -34,21 +34,18 @@ struct inline_index {
 	bool whole;              /* all was walked over at once */
 };
 
-/* Memory that grows with the largest unit, instead of anew with each. Zeroed is empty. */
-struct inline_scratch {
-	struct cover_ranges ranges;
-};
-
-/* Finds the functions of the unit, as far as its DIEs make sense, into a zeroed `*x`. -ENOMEM. */
-int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch);
-void inline_scratch_done(struct inline_scratch *scratch);
+/*
+ * Finds the functions of the unit, as far as its DIEs make sense, into a zeroed `*x`. `scratch`, empty at
+ * first, is memory that grows with the largest unit, instead of anew with each. -ENOMEM.
+ */
+int inline_index_read(struct inline_index *x, struct dwarf_unit *u, struct cover_ranges *scratch);
 void inline_index_done(struct inline_index *x);
 
 /*
  * The innermost function or inlined call at an address, into `*node`; INLINE_NONE. Chains by `parent`
  * end. `is_function`: there may be one that the first walk did not find. -ENOMEM.
  */
-int inline_index_find(struct inline_index *x, struct dwarf_unit *u, struct inline_scratch *scratch,
+int inline_index_find(struct inline_index *x, struct dwarf_unit *u, struct cover_ranges *scratch,
 		      uint64_t address, bool is_function, uint32_t *node);
 
 #endif

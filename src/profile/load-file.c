@@ -207,14 +207,20 @@ static int second_pass(struct file *f, struct tally_error *err)
 }
 
 /* In order of time the first sample is the earliest. */
+static void note_first(struct file *f, const struct tally_record *rec)
+{
+	if (f->first != UINT64_MAX)
+		return;
+	f->first = rec->id.time;
+	set_times(f);
+}
+
 static int push_sample(struct file *f, const struct tally_reader_record *item,
 		       struct tally_record *rec)
 {
 	if (item->type == TALLY_RECORD_SAMPLE && f->first == UINT64_MAX &&
-	    tally_record_decode(item->layout, item->bytes, item->len, rec, sizeof(*rec)) > 0) {
-		f->first = rec->id.time;
-		set_times(f);
-	}
+	    tally_record_decode(item->layout, item->bytes, item->len, rec, sizeof(*rec)) > 0)
+		note_first(f, rec);
 	return push_counted(f, item, rec);
 }
 
@@ -247,10 +253,7 @@ static int push_or_wait(struct file *f, const struct tally_reader_record *item,
 	    tally_record_decode(item->layout, item->bytes, item->len, rec, sizeof(*rec)) <= 0 ||
 	    !awaited_cookie(rec, &cookie) || reads_group(rec))
 		return push_sample(f, item, rec);
-	if (f->first == UINT64_MAX) {
-		f->first = rec->id.time;
-		set_times(f);
-	}
+	note_first(f, rec);
 	int r = 0;
 	if (awaited_is_full(&f->awaited))
 		r = awaited_give_all(&f->awaited, push_awaited, f);

@@ -127,12 +127,16 @@ static struct mapped_file *find_file(struct modules *m, uint32_t path,
 	*file = (struct mapped_file){
 		.path = path,
 		.pid = map->pid,
+		.last_pid = map->pid,
+		.start = map->addr,
+		.end = map->addr + map->len,
 		.inode = map->ino,
 		.generation = map->ino_generation,
 		.dev_major = map->maj,
 		.dev_minor = map->min,
 		.fd = -1,
 	};
+	look_at(m, file);
 	return file;
 }
 
@@ -146,9 +150,6 @@ static int see_file(struct modules *m, const struct tally_record_mmap *map)
 	file->last_pid = map->pid;
 	file->start = map->addr;
 	file->end = map->addr + map->len;
-	if (!file->looked_at)
-		look_at(m, file);
-	file->looked_at = true;
 	uint32_t number = (uint32_t)(file - m->files.at);
 	uint32_t *user = map64_at(&m->user_of, (uint64_t)number << 32 | (uint32_t)map->pid);
 	if (!user || *user)
@@ -233,34 +234,24 @@ static void keep(const struct keeper *k, enum cache_kind kind, const struct buil
 		cache_keep(k->cache, kind, id, fd, len);
 }
 
-static bool is_at_its_path(const struct modules *m, const struct mapped_file *file)
-{
-	struct stat st;
-	bool gone = true;
-	int fd = open_mapped(m, file, &st, &gone);
-
-	if (fd >= 0)
-		sys()->close(fd);
-	return !gone && fd >= 0;
-}
-
 /* The file for being kept; negative: it need not be, or is gone. A jitdump may go with its folder. */
 static int open_for_keeping(const struct keeper *k, const struct mapped_file *file, bool is_dump,
 			    struct stat *st)
 {
-	bool gone = true;
-
-	if (!is_dump && is_at_its_path(k->m, file))
-		return -ENOENT;
-	if (file->fd >= 0)
-		return fstat(file->fd, st) == 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -errno;
+	bool gone;
 	int fd = open_mapped(k->m, file, st, &gone);
-	struct build_id id = fd >= 0 ? elf_build_id(fd) : (struct build_id){ 0 };
-	if (fd >= 0 && !is_dump && !build_ids_match(&id, &file->id)) {
-		sys()->close(fd);
-		return -ENOENT;
+	bool stays = fd >= 0 && !gone && !is_dump, is_held = file->fd >= 0;
+
+	if (fd >= 0 && !stays && !is_held) {
+		struct build_id id = elf_build_id(fd);
+		if (is_dump || build_ids_match(&id, &file->id))
+			return fd;
 	}
-	return fd;
+	if (fd >= 0)
+		sys()->close(fd);
+	if (stays || !is_held)
+		return -ENOENT;
+	return fstat(file->fd, st) == 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -errno;
 }
 
 static int write_file(const struct keeper *k, uint32_t number)

@@ -28,7 +28,6 @@ struct mapped_file {
 	uint64_t start, end; /* where last_pid has it */
 	struct build_id id;  /* len 0: unknown, or it has none */
 	int fd;              /* held, of what is not at its path or may be gone; or negative */
-	bool looked_at;
 };
 
 /* A process that mapped a file whose path stands for several. */

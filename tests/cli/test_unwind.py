@@ -328,6 +328,16 @@ def a_sample_tells_what_became_of_its_stack():
                 has(tally("script", "-i", path).stderr, "copies enough")
 
 
+def compiled(folder, text, *flags):
+    """A C program of that text."""
+    need("gcc")
+    source, path = f"{folder}/prog.c", f"{folder}/prog"
+    pathlib.Path(source).write_text(text)
+    done = run("gcc", "-O2", "-g", *flags, "-o", path, source)
+    same(done.returncode, 0, done.stderr)
+    return path
+
+
 OTHER_STACK = r"""
 #define _GNU_SOURCE
 #include <signal.h>
@@ -354,11 +364,8 @@ int main(void)
 
 @test
 def no_longer_copy_is_advised_where_none_reaches():
-    need("gcc")
     with scratch() as folder:
-        source, prog, path = f"{folder}/other.c", f"{folder}/other", f"{folder}/data"
-        pathlib.Path(source).write_text(OTHER_STACK)
-        same(run("gcc", "-O2", "-g", "-o", prog, source).returncode, 0)
+        prog, path = compiled(folder, OTHER_STACK), f"{folder}/data"
         for keep in ("--no-keep-stacks", "--keep-stacks"):
             done = tally("record", "-F", "499", "--call-graph", "dwarf", keep, "-o", path, "--", prog)
             texts = [tally("report", "-i", path).stdout, tally("script", "-i", path).stderr]
@@ -399,11 +406,8 @@ int main(void)
 @test
 def a_stack_of_makecontext_begins_where_nobody_called():
     """libgcc ends there, too: the return address is the first of a function, and no table tells of what is before."""
-    need("gcc")
     with scratch() as folder:
-        source, prog, path = f"{folder}/contexts.c", f"{folder}/contexts", f"{folder}/data"
-        pathlib.Path(source).write_text(CONTEXTS)
-        same(run("gcc", "-O2", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-o", prog, source).returncode, 0)
+        prog, path = compiled(folder, CONTEXTS, "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"), f"{folder}/data"
         tally("record", "-q", "-F", "499", "--call-graph", "dwarf", "-o", path, "--", prog)
         stacks = tally("script", "-i", path, "-F", "ip,sym").stdout.split("\n\n")
         inside = [s for s in stacks if "entry" in s]
